@@ -1,0 +1,32 @@
+# `make grade` and `make test` do all the set-up: Python 3.11 or newer, pip and make are enough.
+
+PYTHON ?= python3
+IMPL ?= reference_impl
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: grade test lint fixtures clean
+
+grade: $(READY)
+	$(BIN)/conformance grade $(IMPL) $(GRADE_OPTIONS)
+
+test: $(READY)
+	$(BIN)/python -m pytest $(TEST_OPTIONS)
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy conformance reference_impl
+
+fixtures: $(READY)
+	$(BIN)/conformance fixtures build
+	$(BIN)/conformance fixtures verify
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[course,known,dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

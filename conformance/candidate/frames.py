@@ -1,0 +1,390 @@
+"""Frames between judge and worker, on the judge's side: built from calls, read with suspicion.
+
+A frame is two little-endian 64-bit lengths, a JSON header and a body in the safetensors format.
+Nothing in it can execute when it is decoded.  What comes from the worker may have been written by
+the candidate, so every length, type and name is checked; whatever does not fit raises
+`MalformedFrame`, and the worker that sent it is done with.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Any, NoReturn
+
+import ml_dtypes
+import numpy as np
+import safetensors
+
+from conformance.candidate.messages import Call, Description, ModuleCall, Outcome, Reply
+from conformance.candidate.worker import PREFIX, pack
+from conformance.errors import InternalError
+
+if TYPE_CHECKING:
+    from conformance.candidate.messages import Array
+
+MAX_HEADER = 16 << 20
+MAX_BODY = 1 << 30
+MAX_TEXT = 64 << 10
+MAX_NAMES = 100_000
+
+Header = dict[str, Any]
+
+_DTYPES: dict[str, Any] = {
+    "F64": np.dtype(np.float64),
+    "F32": np.dtype(np.float32),
+    "F16": np.dtype(np.float16),
+    "BF16": np.dtype(ml_dtypes.bfloat16),
+    "I64": np.dtype(np.int64),
+    "I32": np.dtype(np.int32),
+    "I16": np.dtype(np.int16),
+    "I8": np.dtype(np.int8),
+    "U8": np.dtype(np.uint8),
+    "BOOL": np.dtype(np.bool_),
+}
+_NAMES = {dtype: name for name, dtype in _DTYPES.items()}
+
+#: names as torch gives them -> dtype of the array that must come with them
+_TORCH_NAMES = {dtype.name: dtype for dtype in _DTYPES.values()}
+
+
+class MalformedFrame(Exception):
+    """The worker sent something that is no answer."""
+
+
+# -- reading and writing the stream --------------------------------------------------------------
+
+
+def join(header: Header, body: bytes) -> bytes:
+    """One frame, ready to be written."""
+    text = json.dumps(header).encode()
+    return PREFIX.pack(len(text), len(body)) + text + body
+
+
+def read_frame(stream: IO[bytes]) -> tuple[Header, bytes] | None:
+    """The next frame of `stream`; None at its end, in the middle of a frame too."""
+    prefix = stream.read(PREFIX.size)
+    if len(prefix) < PREFIX.size:
+        return None
+    header_size, body_size = PREFIX.unpack(prefix)
+    if header_size > MAX_HEADER or body_size > MAX_BODY:
+        raise MalformedFrame("a frame that is too long")
+    text = stream.read(header_size)
+    body = stream.read(body_size)
+    if len(text) < header_size or len(body) < body_size:
+        return None
+    try:
+        header = json.loads(text)
+    except (ValueError, RecursionError):
+        raise MalformedFrame("a header that is not JSON") from None
+    if not isinstance(header, dict):
+        raise MalformedFrame("a header that is not an object")
+    return header, body
+
+
+# -- requests ------------------------------------------------------------------------------------
+
+
+class _Tensors:
+    """Collects the arrays of one request under short names."""
+
+    def __init__(self) -> None:
+        self._packed: list[tuple[str, str, Sequence[int], bytes]] = []
+
+    def add(self, array: Array) -> str:
+        array = np.asarray(array)
+        code = _NAMES.get(array.dtype)
+        if code is None:
+            raise InternalError(f"arrays of dtype {array.dtype} cannot be sent")
+        name = f"t{len(self._packed)}"
+        self._packed.append((name, code, array.shape, array.tobytes()))
+        return name
+
+    def value(self, value: Any) -> Header:
+        """One argument: a tensor, a dict of tensors, or a plain value."""
+        if isinstance(value, np.ndarray):
+            return {"tensor": self.add(value)}
+        if isinstance(value, Mapping):
+            return {"dict": {str(key): self.add(entry) for key, entry in value.items()}}
+        if isinstance(value, np.generic):
+            return {"value": value.item()}
+        if value is None or isinstance(value, bool | int | float | str):
+            return {"value": value}
+        raise InternalError(f"an argument of type {type(value).__name__} cannot be sent")
+
+    def body(self) -> bytes:
+        return pack(self._packed) if self._packed else b""
+
+
+def encode_call(call: Call | ModuleCall, identity: str) -> tuple[Header, bytes]:
+    """Header and body of the request for `call`."""
+    tensors = _Tensors()
+    work = _encode_module if isinstance(call, ModuleCall) else _encode_function
+    header = work(call, tensors)  # type: ignore[arg-type]
+    header["id"] = identity
+    return header, tensors.body()
+
+
+def _encode_function(call: Call, tensors: _Tensors) -> Header:
+    if call.wrt and call.cotangent is None:
+        raise InternalError("a call with `wrt` needs a cotangent")
+    return {
+        "op": "call",
+        "function": call.function,
+        "arguments": {name: tensors.value(value) for name, value in call.arguments.items()},
+        "layouts": dict(call.layouts),
+        "wrt": list(call.wrt),
+        "cotangent": None if call.cotangent is None else tensors.add(call.cotangent),
+        "mode": call.mode,
+        "repeat": call.repeat,
+        "backward_passes": call.backward_passes,
+    }
+
+
+def _encode_module(call: ModuleCall, tensors: _Tensors) -> Header:
+    state = call.state
+    return {
+        "op": "module",
+        "class_name": call.class_name,
+        "constructor": {k: tensors.value(v)["value"] for k, v in call.constructor.items()},
+        "seed": call.seed,
+        "state": None if state is None else {k: tensors.add(v) for k, v in state.items()},
+        "convert": call.convert,
+        "inputs": [tensors.value(value) for value in call.inputs],
+        "cotangent": None if call.cotangent is None else tensors.add(call.cotangent),
+        "return_state": call.return_state,
+        "steps": call.steps,
+    }
+
+
+# -- answers -------------------------------------------------------------------------------------
+
+
+def decode_tensors(body: bytes) -> dict[str, Array]:
+    """Name -> read-only array for each tensor of a safetensors file."""
+    if not body:
+        return {}
+    try:
+        entries = safetensors.deserialize(body)  # type: ignore[no-untyped-call]
+    except Exception:
+        raise MalformedFrame("a body that is not in the safetensors format") from None
+    arrays: dict[str, Array] = {}
+    for name, entry in entries:
+        dtype = _DTYPES.get(entry["dtype"])
+        if dtype is None:
+            raise MalformedFrame(f"a tensor of the unknown dtype {entry['dtype']}")
+        array = np.frombuffer(bytes(entry["data"]), dtype=dtype)
+        arrays[name] = array.reshape(tuple(entry["shape"]))
+    return arrays
+
+
+class _Answer:
+    """Typed access to the fields of an answer; each accessor raises `MalformedFrame`."""
+
+    def __init__(self, header: Header, tensors: Mapping[str, Array]) -> None:
+        self._header = header
+        self._tensors = tensors
+
+    def _bad(self, key: str) -> NoReturn:
+        raise MalformedFrame(f"an answer with a wrong field '{key[:50]}'")
+
+    def text(self, key: str, default: str = "") -> str:
+        value = self._header.get(key, default)
+        if not isinstance(value, str) or len(value) > MAX_TEXT:
+            self._bad(key)
+        return clean(value)
+
+    def names(self, key: str) -> tuple[str, ...]:
+        value = self._header.get(key, [])
+        if not isinstance(value, list) or len(value) > MAX_NAMES:
+            self._bad(key)
+        if not all(isinstance(n, str) and len(n) <= MAX_TEXT for n in value):
+            self._bad(key)
+        return tuple(clean(n) for n in value)
+
+    def flag(self, key: str) -> bool:
+        value = self._header.get(key, False)
+        if not isinstance(value, bool):
+            self._bad(key)
+        return value
+
+    def number(self, key: str) -> float:
+        value = self._header.get(key, 0.0)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
+            self._bad(key)
+        return float(value)
+
+    def table(self, key: str) -> dict[str, Any]:
+        value = self._header.get(key, {})
+        if not isinstance(value, dict) or len(value) > MAX_NAMES:
+            self._bad(key)
+        return value
+
+    def array(self, key: str, reference: Any) -> Array:
+        if not isinstance(reference, str) or reference not in self._tensors:
+            self._bad(key)
+        return self._tensors[reference]
+
+    def arrays(self, key: str) -> dict[str, Array | None]:
+        return {
+            name: None if reference is None else self.array(key, reference)
+            for name, reference in self.table(key).items()
+        }
+
+
+_REPLY_OUTCOMES = frozenset(
+    {
+        Outcome.PASSED,
+        Outcome.FAILED,
+        Outcome.NOT_IMPLEMENTED,
+        Outcome.RAISED,
+        Outcome.OUT_OF_MEMORY,
+    }
+)
+
+
+def decode_reply(header: Header, body: bytes, call: Call | ModuleCall) -> Reply:
+    """The answer to `call`; raises `MalformedFrame` for anything that is none."""
+    answer = _Answer(header, decode_tensors(body))
+    outcome = answer.text("outcome")
+    if outcome not in _REPLY_OUTCOMES:
+        raise MalformedFrame("an answer without a known outcome")
+    reply = Reply(
+        outcome=Outcome(outcome),
+        message=answer.text("message"),
+        traceback=answer.text("traceback"),
+        outputs=tuple(answer.array("outputs", name) for name in answer.names("outputs")),
+        dtype=answer.text("dtype"),
+        device=answer.text("device"),
+        gradients=answer.arrays("gradients"),
+        second_gradients=answer.arrays("second_gradients"),
+        modified=answer.names("modified"),
+        aliased=answer.names("aliased"),
+        overwritten=answer.flag("overwritten"),
+        seconds=answer.number("seconds"),
+        module=decode_module(answer.table("module")),
+        state={k: v for k, v in answer.arrays("state").items() if v is not None},
+    )
+    _check_reply(reply, call)
+    return reply
+
+
+def _check_reply(reply: Reply, call: Call | ModuleCall) -> None:
+    """Does the answer have as many parts as were asked for, of the dtype that it says?"""
+    if reply.outcome is not Outcome.PASSED:
+        if reply.outputs or reply.gradients or reply.state:
+            raise MalformedFrame("values together with a failure")
+        if not reply.message:
+            raise MalformedFrame("a failure without a word")
+        return
+    wanted = max(1, call.repeat) if isinstance(call, Call) else int(bool(call.inputs))
+    if len(reply.outputs) != wanted:
+        raise MalformedFrame(f"{len(reply.outputs)} outputs instead of {wanted}")
+    if reply.outputs and reply.outputs[0].dtype != _TORCH_NAMES.get(reply.dtype):
+        raise MalformedFrame("an output of another dtype than it says")
+    if isinstance(call, Call) and call.wrt and set(reply.gradients) != set(call.wrt):
+        raise MalformedFrame("gradients of other arguments than asked for")
+    shapes = _shapes(call)
+    for gradients in (reply.gradients, reply.second_gradients):
+        for name, gradient in gradients.items():
+            if gradient is not None and gradient.shape != shapes.get(name, gradient.shape):
+                raise MalformedFrame(f"a gradient of the wrong shape for {name[:100]}")
+
+
+def _shapes(call: Call | ModuleCall) -> dict[str, tuple[int, ...]]:
+    """Shape of every array among the arguments, entries of dicts as "weights.x"."""
+    if isinstance(call, ModuleCall):
+        first = call.inputs[0] if call.inputs else None
+        return {"input": first.shape} if isinstance(first, np.ndarray) else {}
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name, value in call.arguments.items():
+        if isinstance(value, Mapping):
+            shapes |= {f"{name}.{key}": np.shape(entry) for key, entry in value.items()}
+        elif isinstance(value, np.ndarray):
+            shapes[name] = value.shape
+    return shapes
+
+
+#: what an entry of "parameters", "buffers" and "state" of a module holds
+_FACTS: dict[str, type] = {
+    "name": str,
+    "shape": list,
+    "dtype": str,
+    "device": str,
+    "requires_grad": bool,
+    "persistent": bool,
+}
+
+
+def decode_module(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The description of a module, each part of the type that `Reply.module` promises."""
+    module: dict[str, Any] = {}
+    for key in ("parameters", "buffers", "state"):
+        if key in table:
+            module[key] = [_facts(entry) for entry in _list(table[key])]
+    if "losses" in table:
+        module["losses"] = [_real(value) for value in _list(table["losses"])]
+    if "constructor" in table:
+        module["constructor"] = [clean(str(name)[:200]) for name in _list(table["constructor"])]
+    return module
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list) or len(value) > MAX_NAMES:
+        raise MalformedFrame("a list that is none")
+    return value
+
+
+def _real(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise MalformedFrame("a number that is none")
+    try:
+        return float(value)
+    except OverflowError:
+        raise MalformedFrame("a number that is too large") from None
+
+
+def _facts(entry: Any) -> dict[str, Any]:
+    if not isinstance(entry, dict):
+        raise MalformedFrame("a parameter without a description")
+    facts: dict[str, Any] = {k: v for k, v in entry.items() if type(v) is _FACTS.get(k)}
+    if "name" not in facts or "shape" not in facts or len(facts) != len(entry):
+        raise MalformedFrame("a parameter without a proper description")
+    if not all(type(n) is int and n >= 0 for n in facts["shape"]):
+        raise MalformedFrame("a parameter without a proper shape")
+    return facts
+
+
+def decode_description(header: Header) -> Description:
+    """The answer to the request "load", when it says that the candidate was loaded."""
+    answer = _Answer(header, {})
+    functions = {}
+    for name, parameters in answer.table("functions").items():
+        if not isinstance(parameters, list) or not all(isinstance(p, str) for p in parameters):
+            raise MalformedFrame("a function without a list of parameters")
+        functions[name] = tuple(parameters)
+    classes = answer.table("classes")
+    if not all(isinstance(place, str) for place in classes.values()):
+        raise MalformedFrame("a class without a place")
+    return Description(
+        functions=functions,
+        classes={name: clean(place) for name, place in classes.items()},
+        python=answer.text("python"),
+        torch=answer.text("torch"),
+        platform=answer.text("platform"),
+        device=answer.text("device"),
+        device_name=answer.text("device_name"),
+        threads=int(answer.number("threads")),
+        isolation=answer.names("isolation"),
+        notices=answer.names("notices"),
+        printed="",
+    )
+
+
+def clean(text: str) -> str:
+    """`text` without control characters, which could rewrite a reader's terminal."""
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text
+    )

@@ -1,0 +1,1 @@
+"""One folder per component: specification, definition, cases, checks."""

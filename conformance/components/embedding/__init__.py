@@ -1,0 +1,1 @@
+"""Embedding: one row of a table per token id."""

@@ -1,0 +1,19 @@
+"""The embedding lookup, exactly as defined."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from conformance.numerics import array as m
+from conformance.numerics.array import Array
+
+
+def embedding(*, vocab_size: int, d_model: int, weights: Array, token_ids: Any) -> Array:
+    """Row `token_ids` of the table, unchanged.
+
+    `weights` (vocab_size, d_model), `token_ids` integers (...) from 0 to vocab_size - 1; the result
+    is (..., d_model). Course 3.4.3.
+    """
+    return m.take(weights, np.asarray(token_ids))

@@ -1,0 +1,1 @@
+"""GLU: one projection gates another through the logistic function."""

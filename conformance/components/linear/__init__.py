@@ -1,0 +1,1 @@
+"""Linear: a matrix product without a bias."""

@@ -1,0 +1,1 @@
+"""Causal multi-head self-attention with queries and keys rotated by their positions."""

@@ -1,0 +1,57 @@
+"""Causal multi-head self-attention with rotary positions, exactly as defined."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from conformance.components.multihead_self_attention.oracle import multihead_self_attention
+from conformance.components.rope.oracle import rope
+from conformance.numerics.array import Array
+
+
+def multihead_self_attention_with_rope(
+    *,
+    d_model: int,
+    num_heads: int,
+    max_seq_len: int,
+    theta: float,
+    q_proj_weight: Array,
+    k_proj_weight: Array,
+    v_proj_weight: Array,
+    o_proj_weight: Array,
+    in_features: Array,
+    token_positions: Any = None,
+) -> Array:
+    """Multi-head self-attention whose queries and keys are rotated within each head.
+
+    `in_features` (..., seq, d_model), `token_positions` integers (seq,) or (batch, seq), 0 .. seq-1
+    when not given. The mask follows the order of the sequence, not the positions. Su et al. 2021,
+    eq. 14-16; course 3.5.5.
+    """
+    if token_positions is None:
+        token_positions = np.arange(in_features.shape[-2])
+    per_head = np.asarray(token_positions)
+    if per_head.ndim > 1:  # (batch, seq): the same for all heads
+        per_head = per_head[..., None, :]
+
+    def rotate(x: Array) -> Array:
+        return rope(
+            d_k=d_model // num_heads,
+            theta=theta,
+            max_seq_len=max_seq_len,
+            in_query_or_key=x,
+            token_positions=per_head,
+        )
+
+    return multihead_self_attention(
+        d_model=d_model,
+        num_heads=num_heads,
+        q_proj_weight=q_proj_weight,
+        k_proj_weight=k_proj_weight,
+        v_proj_weight=v_proj_weight,
+        o_proj_weight=o_proj_weight,
+        in_features=in_features,
+        rotate=rotate,
+    )

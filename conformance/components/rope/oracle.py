@@ -1,0 +1,51 @@
+"""Rotary position embedding, exactly as defined."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from conformance.numerics import array as m
+from conformance.numerics.array import Array
+from conformance.numerics.dtypes import FLOAT32, wider
+
+
+def rope(
+    *, d_k: int, theta: float, max_seq_len: int, in_query_or_key: Array, token_positions: Any
+) -> Array:
+    """The features (2i, 2i+1) of each row, turned by `position * theta^(-2i/d_k)` radians.
+
+    `in_query_or_key` (..., seq, d_k); `token_positions` integers (seq,), or any shape that
+    broadcasts against (..., seq), each below `max_seq_len`, which changes nothing else. Su et al.
+    2021, eq. 14-16 and section 3.4.2.
+
+    Angles, cosines and sines are formed in float32 at least. Whether 16-bit rows are multiplied by
+    them in float32, or in their own format by rounded cosines and sines, is open.
+    """
+    x = in_query_or_key
+    positions = m.constant(np.asarray(token_positions), x, wider(x.format, FLOAT32))
+    angles = position_angles(positions, d_k, theta)
+    cosine, sine = m.cos(angles), m.sin(angles)
+    if x.format.is_half and x.arithmetic.choose(2):
+        cosine, sine = m.cast(cosine, x.format), m.cast(sine, x.format)
+    even, odd = x[..., 0::2], x[..., 1::2]
+    turned = m.stack((even * cosine - odd * sine, even * sine + odd * cosine))
+    return m.cast(m.reshape(turned, x.shape), x.format)
+
+
+def position_angles(positions: Array, width: int, base: float) -> Array:
+    """Radians by which each pair of features is turned: (...) -> (..., width/2)."""
+    rows = m.reshape(positions, (*positions.shape, 1))
+    return rows * inverse_frequencies(positions, width, base)
+
+
+def inverse_frequencies(like: Array, width: int, base: float) -> Array:
+    """`base^(-2i/width)` for i below width/2, in the three ways in which it is commonly written."""
+    exponents = m.constant(np.arange(0, width, 2), like) / width
+    form = like.arithmetic.choose(3)
+    if form == 0:
+        return m.power(base, -exponents)
+    if form == 1:
+        return 1.0 / m.power(base, exponents)
+    return m.exp(-exponents * m.log(m.constant(base, like)))

@@ -1,0 +1,1 @@
+"""SiLU: each number times its logistic function."""

@@ -1,0 +1,1 @@
+"""Sinusoidal encoding: sines and cosines of the position, to be added to the embeddings."""

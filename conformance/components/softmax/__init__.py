@@ -1,0 +1,1 @@
+"""Softmax: numbers along one axis as probabilities."""

@@ -1,0 +1,1 @@
+"""SwiGLU: the gated feed-forward network with SiLU as its gate."""

@@ -1,0 +1,1 @@
+"""The language model: embedding, blocks, final norm, head."""

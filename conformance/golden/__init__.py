@@ -1,0 +1,1 @@
+"""Golden vectors: stored inputs, exact values and tolerances (`fixtures/`)."""

@@ -1,0 +1,1 @@
+"""Float formats, rounding models, differentiable arrays, tolerances and comparison (NumPy only)."""

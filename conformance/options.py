@@ -1,0 +1,171 @@
+"""What a run can be asked to do: every option, its default and its words, in one place.
+
+The pytest plugin and the command line both build their options from `OPTIONS`; the table in the
+README is tested against it. Nothing heavy is imported here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from conformance.errors import UsageError
+
+PROFILES = ("quick", "standard", "thorough")
+LEVELS = ("must", "should")
+DTYPES = ("float32", "bfloat16", "float16", "float64")
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option: `--name METAVAR`; `many` may be given several times or separated by commas."""
+
+    name: str
+    metavar: str
+    help: str
+    default: Any = None
+    many: bool = False
+    flag: bool = False
+
+    @property
+    def key(self) -> str:
+        """Name of the field in `GradeOptions`."""
+        return self.name.replace("-", "_")
+
+
+OPTIONS = (
+    Option("component", "NAME", "grade only this component", many=True),
+    Option("level", "LEVEL", "what the verdict demands: must or should", default="must"),
+    Option("dtype", "DTYPE", "run only the checks in this dtype", many=True),
+    Option("device", "DEVICE", "device of the candidate: cpu, cuda, cuda:1, mps", default="cpu"),
+    Option("seed", "N", "seed of everything that is drawn; the default is fixed", default=0),
+    Option("profile", "PROFILE", "how much is asked: quick, standard or thorough", default="standard"),
+    Option("check", "ID", "run only this check, as the report names it", many=True),
+    Option("report", "FOLDER", "where the reports go (default: reports/CANDIDATE)"),
+    Option("python", "PATH", "interpreter or virtual environment that runs the candidate"),
+    Option("timeout", "SECONDS", "wall clock of one call", default=10.0),
+    Option("import-timeout", "SECONDS", "wall clock of the candidate's imports", default=60.0),
+    Option("memory", "GIB", "memory the candidate may take beside torch itself", default=8.0),
+    Option("in-process", "", "run the candidate in this process, for a debugger", flag=True),
+)
+
+DEFAULTS: Mapping[str, Any] = {option.key: option.default for option in OPTIONS}
+
+
+@dataclass(frozen=True)
+class GradeOptions:
+    """The options of one run, checked and converted."""
+
+    impl: str
+    component: tuple[str, ...] = ()
+    level: str = DEFAULTS["level"]
+    dtype: tuple[str, ...] = ()
+    device: str = DEFAULTS["device"]
+    seed: int = DEFAULTS["seed"]
+    profile: str = DEFAULTS["profile"]
+    check: tuple[str, ...] = ()
+    report: Path | None = None
+    python: Path | None = None
+    timeout: float = DEFAULTS["timeout"]
+    import_timeout: float = DEFAULTS["import_timeout"]
+    memory: float = DEFAULTS["memory"]
+    in_process: bool = False
+    command: str = field(default="", compare=False)
+
+    @classmethod
+    def parse(cls, impl: str, given: Mapping[str, Any], command: str = "") -> GradeOptions:
+        """Options as given on a command line (text, None where absent); UsageError if one is bad."""
+        if not impl.strip():
+            raise UsageError("--impl needs a package, a folder, or the path of an adapters file")
+        values: dict[str, Any] = {}
+        for option in OPTIONS:
+            raw = given.get(option.key)
+            if raw is not None and raw != [] and raw != ():
+                values[option.key] = _CONVERT[option.key](raw, option)
+        return cls(impl=impl, command=command, **values)
+
+    def not_default(self) -> dict[str, Any]:
+        """The options that differ from their defaults, to repeat a run with."""
+        return {
+            f.name: getattr(self, f.name)
+            for f in fields(self)
+            if f.name in DEFAULTS and getattr(self, f.name) not in (f.default, DEFAULTS[f.name])
+        }
+
+
+def _choice(*allowed: str) -> Callable[[Any, Option], str]:
+    def convert(raw: Any, option: Option) -> str:
+        value = str(raw).lower()
+        if value not in allowed:
+            raise UsageError(f"--{option.name} {raw}: choose one of {', '.join(allowed)}")
+        return value
+
+    return convert
+
+
+def _several(raw: Any, option: Option) -> tuple[str, ...]:
+    entries = [raw] if isinstance(raw, str) else list(raw)
+    # A check's id holds commas in no place, a list of names may.
+    return tuple(part.strip() for entry in entries for part in entry.split(",") if part.strip())
+
+
+def _dtypes(raw: Any, option: Option) -> tuple[str, ...]:
+    one = _choice(*DTYPES)
+    return tuple(one(part, option) for part in _several(raw, option))
+
+
+def _components(raw: Any, option: Option) -> tuple[str, ...]:
+    from conformance.spec import component_spec
+
+    return tuple(component_spec(name).name for name in _several(raw, option))
+
+
+def _positive(raw: Any, option: Option) -> float:
+    try:
+        value = float(raw)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < float("inf"):
+        raise UsageError(f"--{option.name} {raw}: give a positive number")
+    return value
+
+
+def _seed(raw: Any, option: Option) -> int:
+    try:
+        value = int(raw)
+    except ValueError:
+        value = -1
+    if not 0 <= value < 2**32:
+        raise UsageError(f"--{option.name} {raw}: give a whole number from 0 to 2^32 - 1")
+    return value
+
+
+def _device(raw: Any, option: Option) -> str:
+    value = str(raw).lower()
+    if not re.fullmatch(r"cpu|mps|cuda(:\d+)?", value):
+        raise UsageError(f"--{option.name} {raw}: give cpu, cuda, cuda:N or mps")
+    return value
+
+
+def _path(raw: Any, option: Option) -> Path:
+    return Path(raw)
+
+
+_CONVERT: Mapping[str, Callable[[Any, Option], Any]] = {
+    "component": _components,
+    "level": _choice(*LEVELS),
+    "dtype": _dtypes,
+    "device": _device,
+    "seed": _seed,
+    "profile": _choice(*PROFILES),
+    "check": _several,
+    "report": _path,
+    "python": _path,
+    "timeout": _positive,
+    "import_timeout": _positive,
+    "memory": _positive,
+    "in_process": lambda raw, option: bool(raw),
+}

@@ -1,0 +1,116 @@
+"""The short summary at the end of a run in a terminal.  Returns text, prints nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from conformance.report.advice import next_step
+from conformance.report.failures import Failure, group
+from conformance.report.figures import plural, shown_margin, shown_score
+from conformance.report.model import COUNTED, LEVELS, Results
+from conformance.report.stream import MARKDOWN_NAME
+from conformance.report.text import one_line, wrap
+from conformance.report.verdict import ComponentResult, Status, Verdict, judge
+
+FIRST = 5
+"""So many failures are named; the report has them all."""
+
+
+def summary_text(
+    results: Results,
+    verdict: Verdict | None = None,
+    *,
+    folder: Path | None = None,
+    encoding: str | None = "utf-8",
+    width: int = 100,
+) -> str:
+    """Verdict, table by component, the first failures in two lines each, where the report is.
+
+    `encoding` is that of the stream it will be written to; what that cannot show becomes ASCII.
+    """
+    verdict = verdict or judge(results)
+    name = results.header.candidate.name if results.header else ""
+    counted = results.header.counted if results.header else COUNTED["must"]
+    absent = {c.name for c in verdict.components if c.status is Status.NOT_IMPLEMENTED}
+    told = (c for c in results.ordered() if c.level in counted and c.component not in absent)
+    failures = group(told, [component.name for component in verdict.components])
+    parts = [
+        _verdict(verdict, name, width),
+        _table(verdict.components),
+        _failures(failures, width),
+        _next(results, verdict, failures, width),
+        f"Report: {folder / MARKDOWN_NAME}" if folder else "",
+    ]
+    text = "\n\n".join(part for part in parts if part) + "\n"
+    return _for_stream(text, encoding)
+
+
+def _verdict(verdict: Verdict, name: str, width: int) -> str:
+    score = f", score {shown_score(verdict.score)}" if verdict.whole else ""
+    of = f" ({one_line(name, 60)})" if name else ""
+    lines = [f"Verdict: {verdict.kind.upper()}{score}{of}", verdict.headline, *verdict.reasons]
+    if verdict.error:
+        lines.append(verdict.error[:2000])
+    return wrap("\n".join(lines), width)
+
+
+def _table(components: Sequence[ComponentResult]) -> str:
+    from tabulate import tabulate  # type: ignore[import-untyped]  # it has no annotations
+
+    rows = [
+        [
+            one_line(component.name, 40),
+            component.status.value,
+            *(component.levels[level].shown for level in LEVELS),
+            shown_margin(component.worst_margin),
+        ]
+        for component in components
+    ]
+    headers = ["component", "status", *LEVELS, "worst margin"]
+    align = ("left", "left", "right", "right", "right", "right")
+    return tabulate(rows, headers, "simple", disable_numparse=True, colalign=align) if rows else ""
+
+
+def _failures(failures: Sequence[Failure], width: int) -> str:
+    if not failures:
+        return ""
+    rest = sum(failure.size for failure in failures[FIRST:])
+    lines = ["What went wrong:" if not rest else "What went wrong first:"]
+    for failure in failures[:FIRST]:
+        lines += _two_lines(failure, width)
+    if rest:
+        lines.append(f"… and {plural(rest, 'more failed check')}, see the report.")
+    return "\n".join(lines)
+
+
+def _two_lines(failure: Failure, width: int) -> list[str]:
+    shown = failure.shown
+    more = f" (and {failure.size - 1} more)" if failure.size > 1 else ""
+    message = shown.message or shown.outcome
+    second = f"likely mistake: {shown.diagnosis.sentence}" if shown.diagnosis else message
+    first = f"{shown.requirement}  {shown.id}{more}"
+    if shown.diagnosis is None and shown.outcome != "failed":
+        second = f"{shown.outcome}: {message}"
+    return [f"  {one_line(first, width - 2)}", f"      {one_line(second, width - 6)}"]
+
+
+def _next(results: Results, verdict: Verdict, failures: Sequence[Failure], width: int) -> str:
+    step = next_step(results.header, verdict, failures)
+    advice = step.advice.replace("explained below", "explained in the report")
+    lines = [wrap(f"Next: {advice} {step.lead}".rstrip(), width)]
+    if step.command:
+        lines.append(f"  {one_line(step.command, 1000)}")
+    return "\n".join(lines)
+
+
+def _for_stream(text: str, encoding: str | None) -> str:
+    """The text with what the stream cannot write replaced: known signs by words, others escaped."""
+    encoding = encoding or "ascii"
+    try:
+        text.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        for sign, plain in {"∞": "inf", "…": "..."}.items():
+            text = text.replace(sign, plain)
+        return text.encode("ascii", "backslashreplace").decode("ascii")
+    return text

@@ -1,0 +1,72 @@
+"""How a check ends other than by passing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from conformance.candidate.messages import Outcome
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a reader needs to understand and repeat a failure, as text."""
+
+    case: str = ""
+    why: str = ""
+    inputs: str = ""
+    expected: str = ""
+    got: str = ""
+    where: str = ""
+    error: float | None = None
+    tolerance: float | None = None
+    printed: str = ""
+    traceback: str = ""
+    size: int = 0
+
+
+class CheckFailure(Exception):
+    """A check that did not pass: its outcome, one sentence, and the evidence."""
+
+    def __init__(
+        self,
+        outcome: Outcome,
+        message: str,
+        evidence: Evidence | None = None,
+        margin: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.outcome = outcome
+        self.message = message
+        self.evidence = evidence or Evidence()
+        self.margin = margin
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """How one check ended, with its margin (largest error over its tolerance) and notes."""
+
+    outcome: Outcome
+    message: str = ""
+    margin: float | None = None
+    seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+    evidence: Evidence = field(default_factory=Evidence)
+
+    def details(self, extra: Mapping[str, Any]) -> dict[str, Any]:
+        """The evidence as plain values for the record, merged with `extra`."""
+        e = self.evidence
+        return {
+            "case": e.case,
+            "note": e.why,
+            "inputs": e.inputs,
+            "expected": e.expected,
+            "got": e.got,
+            "where": e.where,
+            "error": e.error,
+            "tolerance": e.tolerance,
+            "printed": e.printed,
+            "traceback": e.traceback,
+            **extra,
+        }

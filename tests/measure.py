@@ -1,0 +1,199 @@
+"""Measures the suite against the corpora: false alarms, margins, survivors, null models.
+
+    python tests/measure.py variants --seeds 20     distribution of error over tolerance
+    python tests/measure.py faults                  which faults pass every MUST check
+    python tests/measure.py nulls                   null models that pass a value check
+
+Candidates run in this process: they are all ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import corpus
+from tabulate import tabulate
+
+from conformance.candidate.inprocess import local_caller
+from conformance.candidate.messages import Outcome
+from conformance.golden.load import GoldenStore, fixtures_folder
+from conformance.spec import component_names, component_spec
+from conformance.suite.check import Check, checks, included
+from conformance.suite.grader import Context
+from conformance.suite.profile import PROFILE
+from conformance.suite.run import run_check
+
+
+@dataclass(frozen=True)
+class Row:
+    """How one entry fared in one check."""
+
+    entry: str
+    entry_level: str
+    component: str
+    check: str
+    requirement: str
+    level: str
+    dtype: str
+    seed: int
+    outcome: str
+    margin: float | None
+    message: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Task:
+    """One component of one corpus, which one process measures."""
+
+    corpus: str
+    component: str
+    seeds: tuple[int, ...]
+    profile: str
+    only: str
+    stored: bool
+
+
+def rows(task: Task) -> list[Row]:
+    """Run every check of a component against every entry of a corpus."""
+    import torch
+
+    torch.set_num_threads(1)
+    found: list[Row] = []
+    entries = {"variants": corpus.variants, "faults": corpus.faults, "nulls": corpus.nulls}
+    for entry in entries[task.corpus]():
+        if entry.component == task.component and task.only in entry.id:
+            found += list(_grade(entry, task))
+    return found
+
+
+def _grade(entry: corpus.Entry, task: Task) -> Iterator[Row]:
+    function = component_spec(entry.component).function
+    store = GoldenStore(fixtures_folder()) if task.stored else GoldenStore()
+    for seed in task.seeds:
+        caller = local_caller({function: entry.function})
+        context = Context(caller, PROFILE[task.profile], seed=seed, golden=store)
+        for check in checks(entry.component):
+            if not check.module and included(check.profile, task.profile):
+                yield _row(entry, check, context)
+
+
+def _row(entry: corpus.Entry, check: Check, context: Context) -> Row:
+    result = run_check(check, context)
+    return Row(
+        entry.id,
+        entry.level,
+        entry.component,
+        check.id,
+        check.requirement.id,
+        str(check.requirement.level),
+        check.dtype,
+        context.seed,
+        str(result.outcome),
+        result.margin,
+        result.message,
+        result.seconds,
+    )
+
+
+def measure(options: argparse.Namespace) -> list[Row]:
+    """All rows of a corpus, measured in `options.jobs` processes."""
+    names = [n for n in component_names() if not options.component or n in options.component]
+    tasks = [
+        Task(
+            options.corpus,
+            name,
+            tuple(range(options.first_seed, options.first_seed + options.seeds)),
+            options.profile,
+            options.only,
+            options.stored,
+        )
+        for name in reversed(names)
+    ]
+    if options.jobs == 1:
+        return [row for task in tasks for row in rows(task)]
+    with ProcessPoolExecutor(options.jobs) as pool:
+        return [row for found in pool.map(rows, tasks) for row in found]
+
+
+def report_variants(found: list[Row]) -> int:
+    """False alarms and the distribution of margins by component and dtype."""
+    alarms = [
+        r
+        for r in found
+        if r.outcome != Outcome.PASSED and (r.level == "MUST" or r.entry_level != "must-only")
+        and r.level != "MAY"
+    ]
+    for row in alarms:
+        print(f"FALSE ALARM {row.entry} {row.check} ({row.level}, seed {row.seed}): {row.message}")
+    table = []
+    for component in component_names():
+        for dtype in ("float32", "bfloat16", "float16", "float64"):
+            here = [r for r in found if r.component == component and r.dtype == dtype]
+            margins = sorted(r.margin for r in here if r.margin is not None and r.outcome == "passed")
+            if margins:
+                table.append(
+                    (component, dtype, len({r.entry for r in here}), len(margins))
+                    + tuple(f"{margins[int(q * (len(margins) - 1))]:.3f}" for q in (0.5, 0.99, 1))
+                )
+    heads = ("component", "dtype", "variants", "comparisons", "median", "99 %", "largest")
+    print(tabulate(table, headers=heads, tablefmt="github", disable_numparse=True))
+    print(f"{len(alarms)} false alarms in {len(found)} checks of {len({r.entry for r in found})} variants")
+    return len(alarms)
+
+
+def report_faults(found: list[Row]) -> int:
+    """Faults that no MUST check catches (SHOULD checks count for faults of that level)."""
+    survivors = []
+    for entry in sorted({(r.entry, r.entry_level) for r in found}):
+        here = [r for r in found if r.entry == entry[0]]
+        levels = ("MUST",) if entry[1] == "MUST" else ("MUST", "SHOULD")
+        kills = [r for r in here if r.outcome != "passed" and r.level in levels]
+        if not kills:
+            softer = sorted({r.requirement for r in here if r.outcome != "passed"})
+            survivors.append((*entry, ", ".join(softer)))
+    print(tabulate(survivors, headers=("survivor", "level", "caught at another level by")))
+    total = len({r.entry for r in found})
+    print(f"{total - len(survivors)} of {total} faults caught")
+    return len(survivors)
+
+
+def report_nulls(found: list[Row]) -> int:
+    """Value checks that a null model passes."""
+    passed = [r for r in found if r.outcome == "passed" and r.margin is not None]
+    for row in passed:
+        print(f"NULL PASSES {row.entry} {row.check} ({row.level}) margin {row.margin:.3g}")
+    print(f"{len(passed)} of {len(found)} checks passed by a null model")
+    return len(passed)
+
+
+def main() -> int:
+    """Command line; the exit status is 1 when something was found."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("corpus", choices=("variants", "faults", "nulls"))
+    parser.add_argument("--component", action="append")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--profile", default="standard")
+    parser.add_argument("--only", default="", help="entries whose id contains this")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--stored", action="store_true", help="use the stored golden vectors")
+    options = parser.parse_args()
+    start = time.perf_counter()
+    found = measure(options)
+    reports = {"variants": report_variants, "faults": report_faults, "nulls": report_nulls}
+    count = reports[options.corpus](found)
+    print(f"{time.perf_counter() - start:.0f} s")
+    return int(count > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
