@@ -2,213 +2,241 @@
 
 Every command ends with an exit code of `conformance.errors.ExitCode`: 0 conforming (or done),
 1 not conforming, 2 usage, 3 the candidate cannot be loaded, 4 internal error or incomplete.
+
+Nothing heavy is imported before a command needs it: a short answer should come at once.
 """
 
 from __future__ import annotations
 
-import functools
+import argparse
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
-
-import typer
+from typing import Any
 
 from conformance import SPEC_VERSION, __version__
-from conformance.errors import ConformanceError, ExitCode
-from conformance.options import DEFAULTS, OPTIONS
-
-app = typer.Typer(
-    help="Is this implementation of a transformer component right, and if not, what is wrong?",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-fixtures_app = typer.Typer(help="Build or verify the golden vectors.", no_args_is_help=True)
-app.add_typer(fixtures_app, name="fixtures")
-
-F = TypeVar("F", bound=Callable[..., Any])
+from conformance.errors import ConformanceError, ExitCode, UsageError, internal_error
+from conformance.options import OPTIONS, Option
 
 
-def _option(key: str) -> Any:
-    """The typer option of one entry of `conformance.options.OPTIONS`."""
-    (found,) = (option for option in OPTIONS if option.key == key)
-    shown = "" if found.default is None else f" [default: {DEFAULTS[key]}]"
-    return typer.Option(
-        f"--{found.name}",
-        metavar=None if found.flag else found.metavar,
-        help=found.help + shown,
-        show_default=False,
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; never raises and never shows a traceback."""
+    _use_streams_that_cannot_fail()
+    words = sys.argv[1:] if arguments is None else arguments
+    if not words:
+        parser().print_help()
+        return int(ExitCode.USAGE)
+    options = parser().parse_args(words)
+    try:
+        return int(options.command(options))
+    except ConformanceError as error:
+        return _complain(error)
+    except KeyboardInterrupt:
+        return _complain(ConformanceError("interrupted"))
+    except Exception as error:
+        return _complain(internal_error(error, f"conformance {options.name}"))
+
+
+def _complain(error: ConformanceError) -> int:
+    print(f"conformance: {error.text}", file=sys.stderr, flush=True)
+    return int(error.exit_code)
+
+
+def _use_streams_that_cannot_fail() -> None:
+    """What the terminal cannot show is escaped; where nobody reads, nothing is written."""
+    from conformance.streams import Patient
+
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+        setattr(sys, name, Patient.around(stream))
+
+
+# -- the command line ----------------------------------------------------------------------------
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    top = argparse.ArgumentParser(
+        prog="conformance",
+        description="Is this implementation of a transformer component right, and if not, what is "
+        "wrong with it?",
+        epilog="exit codes: 0 conforming or done, 1 not conforming, 2 wrong usage, 3 the candidate "
+        "cannot be loaded, 4 internal error or incomplete",
+        allow_abbrev=False,
+    )
+    top.add_argument(
+        "--version", action="version", version=f"conformance {__version__}, spec {SPEC_VERSION}"
+    )
+    commands = top.add_subparsers(dest="name", metavar="COMMAND", required=True)
+    _add_grade(_command(commands, "grade", grade, "grade an implementation and write a report"))
+    _add_report(
+        _command(commands, "report", report, "write the reports anew from recorded results")
+    )
+    _command(
+        commands, "explain", explain, "show a requirement with its checks, or list them"
+    ).add_argument(
+        "requirement",
+        nargs="?",
+        metavar="REQUIREMENT",
+        help="an id such as RMSNORM-EPS, or a component; without it, everything is listed",
+    )
+    _add_fixtures(commands.add_parser("fixtures", help="build or verify the golden vectors"))
+    _command(
+        commands, "init", init, "write a skeleton of an adapters module and a conformance.toml"
+    ).add_argument("folder", nargs="?", type=Path, default=Path(), metavar="FOLDER")
+    return top
+
+
+def _command(commands: Any, name: str, run: Any, words: str) -> argparse.ArgumentParser:
+    made: argparse.ArgumentParser = commands.add_parser(
+        name, help=words, description=words[:1].upper() + words[1:] + ".", allow_abbrev=False
+    )
+    made.set_defaults(command=run)
+    return made
+
+
+def _add_grade(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "impl", metavar="IMPL", help="package, folder, or path of an adapters file"
+    )
+    for option in OPTIONS:
+        _add_option(command, option)
+    command.add_argument("-v", "--verbose", action="store_true", help="one line per check")
+    command.add_argument(
+        "--full", action="store_true", help="show every failure in the terminal, not only the first"
     )
 
 
-def _clear_errors(command: F) -> F:
-    """End with one message and the right exit code instead of a traceback."""
-
-    @functools.wraps(command)
-    def run(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return command(*args, **kwargs)
-        except ConformanceError as error:
-            typer.echo(f"conformance: {error}", err=True)
-            if error.details:
-                typer.echo(error.details, err=True)
-            raise typer.Exit(int(error.exit_code)) from None
-
-    return run  # type: ignore[return-value]  # same signature as `command`
+def _add_option(command: argparse.ArgumentParser, option: Option) -> None:
+    words = option.described.replace("%", "%%")
+    if option.flag:
+        command.add_argument(f"--{option.name}", dest=option.key, action="store_true", help=words)
+    else:
+        command.add_argument(
+            f"--{option.name}",
+            dest=option.key,
+            metavar=option.metavar,
+            action="append" if option.many else "store",
+            help=words,
+        )
 
 
-@app.command()
-@_clear_errors
-def grade(
-    impl: Annotated[str, typer.Argument(help="package, folder, or path of an adapters file")],
-    component: Annotated[list[str] | None, _option("component")] = None,
-    level: Annotated[str | None, _option("level")] = None,
-    dtype: Annotated[list[str] | None, _option("dtype")] = None,
-    device: Annotated[str | None, _option("device")] = None,
-    seed: Annotated[str | None, _option("seed")] = None,
-    profile: Annotated[str | None, _option("profile")] = None,
-    check: Annotated[list[str] | None, _option("check")] = None,
-    report: Annotated[str | None, _option("report")] = None,
-    python: Annotated[str | None, _option("python")] = None,
-    timeout: Annotated[str | None, _option("timeout")] = None,
-    import_timeout: Annotated[str | None, _option("import_timeout")] = None,
-    memory: Annotated[str | None, _option("memory")] = None,
-    in_process: Annotated[bool, _option("in_process")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="one line per check")] = False,
-    full: Annotated[
-        bool, typer.Option("--full", help="show every failure in the terminal, not only the first")
-    ] = False,
-) -> None:
-    """Grade an implementation and write a report."""
-    import pytest
+def _add_report(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "results", type=Path, metavar="RESULTS", help="results.jsonl, or the folder it lies in"
+    )
+    command.add_argument(
+        "--out", type=Path, metavar="FOLDER", help="where to write (default: beside the results)"
+    )
 
-    given = {name: value for name, value in locals().items() if name in DEFAULTS}
-    arguments = [f"--impl={impl}", "-c", str(Path(__file__).parent / "suite.ini")]
-    arguments += [f"--rootdir={Path.cwd()}", "-p", "no:cacheprovider", "-p", "conformance.plugin"]
-    arguments += ["-v"] if verbose else []
-    arguments += ["--tb=short" if full else "--tb=no"]
-    for option in OPTIONS:
-        arguments += _words(option.name, given[option.key])
-    # Only pytest itself and this plugin: nothing from the environment may take part in a verdict.
+
+def _add_fixtures(command: argparse.ArgumentParser) -> None:
+    commands = command.add_subparsers(dest="what", metavar="COMMAND", required=True)
+    build = _command(
+        commands, "build", fixtures_build, "write all golden vectors, the same bytes every time"
+    )
+    build.add_argument("--out", type=Path, metavar="FOLDER", help="(default: fixtures/)")
+    verify = _command(
+        commands, "verify", fixtures_verify, "check hashes and schema and recompute every value"
+    )
+    verify.add_argument("folder", nargs="?", type=Path, metavar="FOLDER")
+    verify.add_argument(
+        "--digits", action="store_true", help="confirm the values with 50 digits as well (slow)"
+    )
+
+
+# -- the commands --------------------------------------------------------------------------------
+
+
+def grade(options: argparse.Namespace) -> int:
+    """Run pytest with nothing but this suite: what else is installed takes no part in a verdict."""
+    # Before pytest is imported: it reads these.
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     for name in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS"):
         os.environ.pop(name, None)
-    raise typer.Exit(int(pytest.main(arguments)))
+    import pytest
+
+    from conformance.plugin import SUITE_INI
+
+    arguments = [f"--impl={options.impl}", "-c", str(SUITE_INI), f"--rootdir={Path.cwd()}"]
+    arguments += ["-p", "conformance.plugin", "-p", "no:cacheprovider", "--assert=plain", "-rN"]
+    arguments += ["-v"] if options.verbose else []
+    arguments += ["--tb=short" if options.full or options.check else "--tb=no"]
+    for option in OPTIONS:
+        arguments += _words(option.name, getattr(options, option.key))
+    return int(pytest.main(arguments))
 
 
 def _words(name: str, value: Any) -> list[str]:
-    if value is None or value is False or value == []:
+    if value is None or value is False:
         return []
     if value is True:
         return [f"--{name}"]
     return [f"--{name}={one}" for one in (value if isinstance(value, list) else [value])]
 
 
-@app.command()
-@_clear_errors
-def report(
-    results: Annotated[Path, typer.Argument(help="results.jsonl, or the folder it lies in")],
-    out: Annotated[
-        Path | None, typer.Option("--out", help="folder for the reports [default: beside it]")
-    ] = None,
-) -> None:
-    """Write report.json and report.md anew from recorded results."""
+def report(options: argparse.Namespace) -> int:
+    """Make report.json and report.md again."""
     from conformance.report import read_results, summary_text, write_reports
 
+    results: Path = options.results
     path = results / "results.jsonl" if results.is_dir() else results
-    folder = out or path.parent
+    folder = options.out or path.parent
     verdict = write_reports(path, folder)
-    typer.echo(summary_text(read_results(path), verdict, folder=folder, encoding=_encoding()))
-    raise typer.Exit(int(verdict.exit_code))
+    encoding = getattr(sys.stdout, "encoding", None)
+    print(summary_text(read_results(path), verdict, folder=folder, encoding=encoding))
+    return int(verdict.exit_code)
 
 
-@app.command()
-@_clear_errors
-def explain(
-    requirement: Annotated[
-        str | None, typer.Argument(help="id such as RMSNORM-EPS, or a component; none lists all")
-    ] = None,
-) -> None:
-    """Print a requirement with its source and checks, or list the requirements."""
+def explain(options: argparse.Namespace) -> int:
+    """Print what is demanded and why."""
     from conformance.explain import explain_text
 
-    typer.echo(explain_text(requirement))
+    print(explain_text(options.requirement))
+    return 0
 
 
-@app.command()
-@_clear_errors
-def init(
-    folder: Annotated[Path, typer.Argument(help="where to write")] = Path(),
-) -> None:
-    """Write a skeleton of an adapters module and a conformance.toml."""
+def init(options: argparse.Namespace) -> int:
+    """Write the files to start from."""
     from conformance.scaffold import write_skeleton
 
-    for path in write_skeleton(folder):
-        typer.echo(f"wrote {path}")
-    typer.echo(f"fill in adapters.py, then: conformance grade {folder}")
+    for path in write_skeleton(options.folder):
+        print(f"wrote {path}")
+    print(f"fill in adapters.py, then: conformance grade {options.folder}")
+    return 0
 
 
-@fixtures_app.command("build")
-@_clear_errors
-def fixtures_build(
-    out: Annotated[Path | None, typer.Option("--out", help="folder [default: fixtures/]")] = None,
-) -> None:
-    """Write all golden vectors; the same bytes every time."""
+def fixtures_build(options: argparse.Namespace) -> int:
+    """Write the golden vectors."""
     from conformance.golden.build import build
     from conformance.golden.load import default_folder
 
-    folder = out or default_folder()
+    folder = options.out or default_folder()
     manifest = build(folder)
     size = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
-    typer.echo(f"{len(manifest['vectors'])} vectors, {size / 1e6:.2f} MB in {folder}")
+    print(f"{len(manifest['vectors'])} vectors, {size / 1e6:.2f} MB in {folder}")
+    return 0
 
 
-@fixtures_app.command("verify")
-@_clear_errors
-def fixtures_verify(
-    folder: Annotated[Path | None, typer.Argument(help="folder [default: fixtures/]")] = None,
-    digits: Annotated[
-        bool, typer.Option("--digits", help="confirm the values with 50 digits as well (slow)")
-    ] = False,
-) -> None:
-    """Check schema, hashes and orphans, and recompute every value from the definitions."""
+def fixtures_verify(options: argparse.Namespace) -> int:
+    """Check the golden vectors; every problem is one line."""
     from conformance.golden.load import fixtures_folder
     from conformance.golden.verify import verify
 
-    problems = verify(folder or fixtures_folder(), confirm=digits)
+    folder: Path = options.folder or fixtures_folder()
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is not a folder")
+    problems = verify(folder, confirm=options.digits)
     for problem in problems:
-        typer.echo(problem, err=True)
+        print(problem, file=sys.stderr)
     if problems:
-        raise typer.Exit(int(ExitCode.NOT_CONFORMING))
-    typer.echo("the golden vectors are as they should be")
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"conformance {__version__}, spec {SPEC_VERSION}")
-        raise typer.Exit
-
-
-@app.callback()
-def _main(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="print version and exit"),
-    ] = False,
-) -> None:
-    """Conformance suite for the components of a decoder-only transformer."""
-
-
-def _encoding() -> str | None:
-    return getattr(sys.stdout, "encoding", None)
-
-
-def main() -> None:
-    """Entry point of the command `conformance`."""
-    app()
+        return int(ExitCode.NOT_CONFORMING)
+    print("the golden vectors are as they should be")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

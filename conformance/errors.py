@@ -6,7 +6,12 @@ line prints it without a traceback.  Nothing here imports anything heavy.
 
 from __future__ import annotations
 
+import os
 from enum import IntEnum
+from pathlib import Path
+
+TRACEBACK = "CONFORMANCE_TRACEBACK"
+"""Environment variable that makes internal errors show where in our code they come from."""
 
 
 class ExitCode(IntEnum):
@@ -33,6 +38,11 @@ class ConformanceError(Exception):
     def __str__(self) -> str:
         return self.message
 
+    @property
+    def text(self) -> str:
+        """Message and details."""
+        return "\n".join(filter(None, (self.message, self.details)))
+
 
 class UsageError(ConformanceError):
     """The command, an option or a configuration file is wrong; nothing was graded."""
@@ -50,3 +60,31 @@ class InternalError(ConformanceError):
     """The harness itself failed; never a verdict about the candidate."""
 
     exit_code = ExitCode.INTERNAL
+
+
+def internal_error(error: BaseException, doing: str) -> InternalError:
+    """An unforeseen exception as an error with one clear message; `doing` says what failed."""
+    text = f"{type(error).__name__}: {error}".strip(": ")
+    place = _place(error)
+    message = f"{doing}: internal error: {text}{f' ({place})' if place else ''}"
+    return InternalError(f"{message}. This is a mistake of the suite", details=_traceback(error))
+
+
+def _place(error: BaseException) -> str:
+    """Where in the suite an exception comes from: `conformance/session.py:120`."""
+    package = Path(__file__).parent
+    place, trace = "", error.__traceback__
+    while trace is not None:
+        path = Path(trace.tb_frame.f_code.co_filename)
+        if path.is_relative_to(package):
+            place = f"{path.relative_to(package.parent).as_posix()}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return place
+
+
+def _traceback(error: BaseException) -> str:
+    if not os.environ.get(TRACEBACK):
+        return f"{TRACEBACK}=1 in the environment shows where it happened"
+    import traceback
+
+    return "".join(traceback.format_exception(error))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from tabulate import tabulate
+from tabulate import tabulate  # type: ignore[import-untyped]  # it has no annotations
 
 from conformance.spec import (
     Requirement,
@@ -29,7 +29,7 @@ def explain_text(name: str | None) -> str:
 
 def _listing(found: list[Requirement]) -> str:
     rows = [(r.id, str(r.level), textwrap.fill(r.sentence, 72)) for r in found]
-    return tabulate(rows, headers=("requirement", "level", "sentence"))
+    return str(tabulate(rows, headers=("requirement", "level", "sentence")))
 
 
 def _one(found: Requirement) -> str:

@@ -7,6 +7,8 @@ README is tested against it. Nothing heavy is imported here.
 from __future__ import annotations
 
 import re
+import shlex
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -17,6 +19,8 @@ from conformance.errors import UsageError
 PROFILES = ("quick", "standard", "thorough")
 LEVELS = ("must", "should")
 DTYPES = ("float32", "bfloat16", "float16", "float64")
+LARGEST = 1_000_000
+"""Seconds and GiB beyond this are a typing error."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,11 @@ class Option:
         """Name of the field in `GradeOptions`."""
         return self.name.replace("-", "_")
 
+    @property
+    def described(self) -> str:
+        """The help text with the default."""
+        return self.help + ("" if self.default is None else f" (default: {self.default})")
+
 
 OPTIONS = (
     Option("component", "NAME", "grade only this component", many=True),
@@ -42,9 +51,13 @@ OPTIONS = (
     Option("dtype", "DTYPE", "run only the checks in this dtype", many=True),
     Option("device", "DEVICE", "device of the candidate: cpu, cuda, cuda:1, mps", default="cpu"),
     Option("seed", "N", "seed of everything that is drawn; the default is fixed", default=0),
-    Option("profile", "PROFILE", "how much is asked: quick, standard or thorough", default="standard"),
+    Option("profile", "NAME", "how much is asked: quick, standard or thorough", default="standard"),
     Option("check", "ID", "run only this check, as the report names it", many=True),
-    Option("report", "FOLDER", "where the reports go (default: reports/CANDIDATE)"),
+    Option(
+        "report",
+        "FOLDER",
+        "where the reports go (default: reports/CANDIDATE; with --check its folder replay)",
+    ),
     Option("python", "PATH", "interpreter or virtual environment that runs the candidate"),
     Option("timeout", "SECONDS", "wall clock of one call", default=10.0),
     Option("import-timeout", "SECONDS", "wall clock of the candidate's imports", default=60.0),
@@ -77,7 +90,7 @@ class GradeOptions:
 
     @classmethod
     def parse(cls, impl: str, given: Mapping[str, Any], command: str = "") -> GradeOptions:
-        """Options as given on a command line (text, None where absent); UsageError if one is bad."""
+        """Options as given on a command line (text or None); UsageError if one is bad."""
         if not impl.strip():
             raise UsageError("--impl needs a package, a folder, or the path of an adapters file")
         values: dict[str, Any] = {}
@@ -96,6 +109,14 @@ class GradeOptions:
         }
 
 
+def command_line() -> str:
+    """The command this process was started with, with the program's bare name."""
+    program = Path(sys.argv[0])
+    if program.name in ("__main__.py", "-m"):
+        return shlex.join(["python", "-m", program.parent.name, *sys.argv[1:]])
+    return shlex.join([program.name, *sys.argv[1:]])
+
+
 def _choice(*allowed: str) -> Callable[[Any, Option], str]:
     def convert(raw: Any, option: Option) -> str:
         value = str(raw).lower()
@@ -107,9 +128,12 @@ def _choice(*allowed: str) -> Callable[[Any, Option], str]:
 
 
 def _several(raw: Any, option: Option) -> tuple[str, ...]:
+    """Each name once; separated by commas (the id of a check holds none) or given one by one."""
     entries = [raw] if isinstance(raw, str) else list(raw)
-    # A check's id holds commas in no place, a list of names may.
-    return tuple(part.strip() for entry in entries for part in entry.split(",") if part.strip())
+    parts = [part.strip() for entry in entries for part in entry.split(",") if part.strip()]
+    if not parts:
+        raise UsageError(f"--{option.name}: give at least one {option.metavar}")
+    return tuple(dict.fromkeys(parts))
 
 
 def _dtypes(raw: Any, option: Option) -> tuple[str, ...]:
@@ -120,7 +144,18 @@ def _dtypes(raw: Any, option: Option) -> tuple[str, ...]:
 def _components(raw: Any, option: Option) -> tuple[str, ...]:
     from conformance.spec import component_spec
 
-    return tuple(component_spec(name).name for name in _several(raw, option))
+    return tuple(component_spec(name.lower()).name for name in _several(raw, option))
+
+
+def _checks(raw: Any, option: Option) -> tuple[str, ...]:
+    from conformance.spec import component_spec
+
+    for name in (found := _several(raw, option)):
+        component, separator, rest = name.partition("::")
+        if not (separator and rest):
+            raise UsageError(f"--check {name}: ids look like rope::definition[float32]")
+        component_spec(component)
+    return found
 
 
 def _positive(raw: Any, option: Option) -> float:
@@ -128,8 +163,8 @@ def _positive(raw: Any, option: Option) -> float:
         value = float(raw)
     except ValueError:
         value = -1.0
-    if not 0 < value < float("inf"):
-        raise UsageError(f"--{option.name} {raw}: give a positive number")
+    if not 0 < value <= LARGEST:
+        raise UsageError(f"--{option.name} {raw}: give a positive number, {LARGEST:,} at most")
     return value
 
 
@@ -151,7 +186,9 @@ def _device(raw: Any, option: Option) -> str:
 
 
 def _path(raw: Any, option: Option) -> Path:
-    return Path(raw)
+    if not str(raw).strip():
+        raise UsageError(f"--{option.name}: give a path")
+    return Path(raw).expanduser()
 
 
 _CONVERT: Mapping[str, Callable[[Any, Option], Any]] = {
@@ -161,7 +198,7 @@ _CONVERT: Mapping[str, Callable[[Any, Option], Any]] = {
     "device": _device,
     "seed": _seed,
     "profile": _choice(*PROFILES),
-    "check": _several,
+    "check": _checks,
     "report": _path,
     "python": _path,
     "timeout": _positive,

@@ -1,60 +1,129 @@
 """The pytest plugin: `pytest --impl=X` grades X with the suite.
 
-Without `--impl` it only adds its options. With it, and no path, the suite is collected in place of
-the tests of the current folder.
+It is loaded in every pytest run of its environment. Without `--impl` on the command line it does
+nothing and adds nothing, so that options like `--seed` and `--device` stay free for others. With it
+the suite is collected in place of the tests of the current folder.
 """
 
 from __future__ import annotations
 
+import argparse
+import os
+import shlex
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conformance.options import OPTIONS
 
+IMPL = "conformance_impl"
+"""Where pytest keeps the value of `--impl`; a name of ours, another suite may have that option."""
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--impl` and the options of `conformance.options`."""
+SUITE_INI = Path(__file__).with_name("suite.ini")
+
+
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """Add `--impl` and the options of `conformance.options` to a run that asks for them."""
+    given = _arguments(pluginmanager.get_plugin("pytestconfig"))
+    grades = _asks_for_grading(given)
+    if not grades and not {"-h", "--help"} & set(given):
+        return
     group = parser.getgroup("conformance", "conformance of transformer components")
-    group.addoption(
-        "--impl", metavar="IMPL", help="grade this package, folder or adapters file with the suite"
-    )
-    for option in OPTIONS:
-        shown = "" if option.default is None else f" (default: {option.default})"
-        settings: dict[str, Any] = {"dest": f"conformance_{option.key}", "help": option.help + shown}
-        if option.flag:
-            settings["action"] = "store_true"
-        else:
-            settings["metavar"] = option.metavar
-            settings["action"] = "append" if option.many else "store"
-        settings["default"] = None
-        group.addoption(f"--{option.name}", **settings)
+    more = "" if grades else " (its options: conformance grade --help)"
+    try:
+        group.addoption(
+            "--impl",
+            dest=IMPL,
+            metavar="IMPL",
+            help="grade this package, folder or adapters file with the suite" + more,
+        )
+        for option in OPTIONS if grades else ():
+            group.addoption(f"--{option.name}", **_settings(option))
+    except (ValueError, argparse.ArgumentError) as error:
+        raise pytest.UsageError(
+            f"another pytest plugin has an option of the same name ({error}); "
+            "switch that plugin off with -p no:NAME, or use `conformance grade`"
+        ) from None
+
+
+def _settings(option: Any) -> dict[str, Any]:
+    settings: dict[str, Any] = {"dest": f"conformance_{option.key}", "default": None}
+    settings["help"] = option.described
+    if option.flag:
+        settings["action"] = "store_true"
+    else:
+        settings["metavar"] = option.metavar
+        settings["action"] = "append" if option.many else "store"
+    return settings
+
+
+def _arguments(config: pytest.Config | None) -> list[str]:
+    """All that was asked for: in the environment, in a configuration file, in the command."""
+    if config is None:
+        return []
+    try:
+        configured = config.getini("addopts")
+    except (KeyError, ValueError):  # no configuration file has been read yet
+        configured = []
+    return [*_from_environment(), *configured, *_from_command(config)]
+
+
+def _from_environment() -> list[str]:
+    try:
+        return shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))
+    except ValueError:  # pytest itself will complain
+        return []
+
+
+def _from_command(config: pytest.Config) -> list[str]:
+    return [os.fspath(argument) for argument in config.invocation_params.args]
+
+
+def _asks_for_grading(arguments: Iterable[str]) -> bool:
+    return any(word == "--impl" or word.startswith("--impl=") for word in arguments)
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Keep the `conftest.py` files of the current folder out of a grading run.
+def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) -> None:
+    """Keep the `conftest.py` files and the `addopts` of the current folder out of a grading run.
 
-    They belong to the candidate when a student grades with `--impl=.`, and could rewrite reports.
+    They belong to the candidate when a student grades with `--impl=.`: they could rewrite reports,
+    and ask for plugins that are not there.
     """
     known = early_config.known_args_namespace
-    if getattr(known, "impl", None) and not getattr(known, "file_or_dir", None):
-        known.noconftest = True
+    if getattr(known, IMPL, None) is None:
+        return
+    known.noconftest = True
+    command = _from_command(early_config)
+    if _asks_for_grading(command):
+        args[:] = [*_from_environment(), *command]
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
-    """Prepare grading before pytest's own main program; bad options end here with their exit code."""
-    if config.getoption("impl", None) is None:
+    """Prepare grading before pytest's own main program; bad options end with their exit code."""
+    if config.getoption(IMPL, None) is None:
         return None
-    from conformance.grading import prepare
+    command = _from_command(config)
+    if _asks_for_grading(command) and _has_foreign_settings(config):
+        return _without_settings(config, command)
+    from conformance.prepare import prepare
 
     return prepare(config)
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """In a process of pytest-xdist, where there is no main program, prepare grading here."""
-    if config.getoption("impl", None) is not None and hasattr(config, "workerinput"):
-        from conformance.grading import prepare
+def _has_foreign_settings(config: pytest.Config) -> bool:
+    """pytest has read a configuration file that nobody named on the command line."""
+    return config.inipath is not None and not config.getoption("inifilename", None)
 
-        prepare(config)
+
+def _without_settings(config: pytest.Config, command: Sequence[str]) -> int:
+    """The same command without the configuration file of the current folder.
+
+    Settings like `filterwarnings = error` or `pythonpath` are meant for the candidate's own tests.
+    """
+    folder = config.invocation_params.dir
+    arguments = ["-c", str(SUITE_INI), f"--rootdir={folder}", *command]
+    return int(pytest.main(arguments, plugins=config.invocation_params.plugins))

@@ -1,34 +1,25 @@
-"""One grading run: who is graded, on what, with which checks, and where the results go.
+"""One grading run: who is graded, on what, and with which checks.
 
-The pytest plugin drives it: `open` resolves the candidate and starts its process, `plan` decides
-which checks are run, `run` runs one of them, `Recorder` writes the stream that every report is made
-from. With pytest-xdist each worker has a `GradingRun` of its own and only the controller a
-`Recorder`.
+The pytest plugin drives it: `open` starts the candidate's process, `plan` decides which checks are
+run, `run` runs one of them. With pytest-xdist each of its processes has a `GradingRun` of its own.
 """
 
 from __future__ import annotations
 
-import datetime
-import os
-import platform
+import difflib
 import shlex
-import sys
-from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
-from conformance import SPEC_VERSION, __version__
 from conformance.adapters import COURSE_FUNCTIONS
 from conformance.candidate.limits import GIB, Limits
 from conformance.candidate.messages import Call, Description, Outcome
 from conformance.candidate.process import Worker
-from conformance.candidate.resolve import Submission, resolve
-from conformance.errors import UsageError
+from conformance.candidate.resolve import Submission
+from conformance.errors import InternalError, UsageError, internal_error
 from conformance.golden.load import GoldenStore, fixtures_folder
 from conformance.options import GradeOptions
-from conformance.report import Candidate, CheckRecord, Details, Header, ResultsWriter
+from conformance.report import CheckRecord, Details
 from conformance.spec import Level, component_names
 from conformance.suite.check import Check, checks, included
 from conformance.suite.component import Component, component
@@ -37,10 +28,32 @@ from conformance.suite.grader import Caller, Context
 from conformance.suite.profile import PROFILE
 from conformance.suite.run import run_check
 
-PATIENCE = 3
-"""After so many time-outs or crashes of a component its remaining checks are not asked."""
+PATIENCE = 2
+"""After so many checks of a component that hung or crashed, its remaining checks are not asked."""
 
 LOST = (Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.OUT_OF_MEMORY)
+
+
+@dataclass
+class Losses:
+    """How often a component hung or crashed, and how it did so last.
+
+    A hang in a check that does not count must not fail those that do, so the two are counted apart.
+    """
+
+    last: Outcome = Outcome.CRASHED
+    binding: int = 0
+    total: int = 0
+
+    def add(self, outcome: Outcome, binding: bool) -> None:
+        """Count one more."""
+        self.last = outcome
+        self.total += 1
+        self.binding += binding
+
+    def hopeless(self, binding: bool) -> bool:
+        """Whether a check of that kind is not worth asking any more."""
+        return (self.binding if binding else self.total) >= PATIENCE
 
 
 @dataclass
@@ -52,21 +65,23 @@ class GradingRun:
     caller: Caller
     description: Description | None = None
     golden: GoldenStore = field(default_factory=GoldenStore)
+    _selected: tuple[str, ...] | None = None
+    _plan: list[Check] | None = None
     _implemented: dict[str, CheckResult | None] = field(default_factory=dict)
-    _lost: Counter[str] = field(default_factory=Counter)
+    _losses: dict[str, Losses] = field(default_factory=dict)
 
     @classmethod
-    def open(cls, options: GradeOptions, cwd: Path) -> GradingRun:
-        """Resolve the candidate and start its process; returns while it is still importing.
+    def open(cls, options: GradeOptions, submission: Submission) -> GradingRun:
+        """Start the candidate's process; returns while it is still importing.
 
         Raises UsageError or LoadError.
         """
-        submission = resolve(options.impl, cwd=cwd)
         golden = GoldenStore(fixtures_folder())
         if options.in_process:
             from conformance.candidate.inprocess import InProcess
 
-            return cls(options, submission, InProcess(submission, options.device), golden=golden)
+            inside = InProcess(submission, options.device, seed=options.seed)
+            return cls(options, submission, inside, golden=golden)
         limits = Limits(
             call_seconds=options.timeout,
             import_seconds=options.import_timeout,
@@ -85,8 +100,22 @@ class GradingRun:
     def describe(self) -> Description:
         """What the candidate offers; waits for its import. Raises LoadError."""
         if self.description is None:
+            self._warm_up()
             self.description = self.caller.describe()  # type: ignore[attr-defined]
         return self.description
+
+    def _warm_up(self) -> None:
+        """Import what checks and reports need while the candidate's process imports torch."""
+        for name in self._certain():
+            _checks_of(name)
+        import conformance.report.jsonfile
+        import conformance.report.markdown
+        import conformance.suite.explore  # noqa: F401
+
+    def _certain(self) -> tuple[str, ...]:
+        """The components selected whatever the candidate provides; UsageError if unknown."""
+        wanted = self._asked() or set(COURSE_FUNCTIONS)
+        return tuple(name for name in component_names() if name in wanted)
 
     def close(self) -> None:
         """End the candidate's process."""
@@ -113,48 +142,72 @@ class GradingRun:
         Those that were asked for; else those that the adapters module declares; else the twelve of
         the course contract and whatever of the other four the candidate provides.
         """
-        if self.options.component:
-            wanted = set(self.options.component)
-        elif self.submission.declared is not None:
-            wanted = self._declared(self.submission.declared)
-        else:
-            others = (n for n in component_names() if n not in COURSE_FUNCTIONS)
-            wanted = {*COURSE_FUNCTIONS, *(n for n in others if self._provides(n))}
-        return tuple(name for name in component_names() if name in wanted)
+        if self._selected is None:
+            wanted = self._asked()
+            if wanted is None:
+                others = (n for n in component_names() if n not in COURSE_FUNCTIONS)
+                wanted = {*COURSE_FUNCTIONS, *(n for n in others if self._provides(n))}
+            self._selected = tuple(name for name in component_names() if name in wanted)
+        return self._selected
 
-    def _declared(self, declared: tuple[str, ...]) -> set[str]:
-        unknown = sorted(set(declared) - set(component_names()))
+    def _asked(self) -> set[str] | None:
+        """The components that the command or the adapters module names; None if neither does."""
+        if self.options.component or self.options.check:
+            return {*self.options.component, *(id.split("::")[0] for id in self.options.check)}
+        if self.submission.declared is None:
+            return None
+        declared, known = self.submission.declared, component_names()
+        unknown = [name for name in declared if name not in known]
         if unknown or not declared:
             raise UsageError(
                 f"COMPONENTS in {self.submission.adapters} names {unknown or 'nothing'}; "
-                f"the components are: {', '.join(component_names())}"
+                f"the components are: {', '.join(known)}"
             )
         return set(declared)
 
     def _provides(self, name: str) -> bool:
         return self.absence(component(name)) is None
 
+    def notices(self) -> tuple[str, ...]:
+        """What a reader of the report should know about the selection."""
+        declared = self.submission.declared
+        if declared is None or self.options.component or self.options.check:
+            return ()
+        return (f"its adapters module declares COMPONENTS: {', '.join(declared)}",)
+
     def plan(self) -> list[Check]:
         """The checks of this run, in order."""
+        if self._plan is None:
+            self._plan = self._planned()
+        return self._plan
+
+    def _planned(self) -> list[Check]:
         options = self.options
         planned = [
             check
             for name in self.selected()
-            for check in checks(name)
+            for check in _checks_of(name)
             if included(check.profile, options.profile)
             and (not options.dtype or check.dtype in options.dtype)
             and self._exposed(check)
         ]
-        self._known_ids(planned)
+        for wanted in options.check:
+            self._must_be_known(wanted, planned)
         return planned
 
-    def _known_ids(self, planned: list[Check]) -> None:
-        unknown = set(self.options.check) - {check.id for check in planned}
-        if unknown:
+    def _must_be_known(self, wanted: str, planned: list[Check]) -> None:
+        """UsageError when `--check` names a check that is not part of this run."""
+        if any(check.id == wanted for check in planned):
+            return
+        ids = [check.id for check in _checks_of(wanted.split("::")[0])]
+        if wanted in ids:
             raise UsageError(
-                f"--check {sorted(unknown)[0]}: no such check in this run; ids look like "
-                f"{planned[0].id if planned else 'rope::definition[float32]'}"
+                f"--check {wanted}: not part of this run; it needs another --profile or --dtype, "
+                "or a class that the candidate does not have"
             )
+        close = difflib.get_close_matches(wanted[:100], ids, n=3, cutoff=0.4)
+        hint = f"; did you mean {' or '.join(close)}?" if close else ""
+        raise UsageError(f"--check {wanted}: there is no such check{hint}")
 
     def _exposed(self, check: Check) -> bool:
         """A check of the module form is run where the candidate has the class."""
@@ -190,24 +243,27 @@ class GradingRun:
             self._implemented[owner.name] = (
                 CheckResult(Outcome.NOT_IMPLEMENTED, reply.message) if stub else None
             )
-            if reply.outcome in LOST:
-                self._lost[owner.name] += 1
+            self._count(owner.name, reply.outcome, binding=False)
         return self._implemented[owner.name]
+
+    def _count(self, name: str, outcome: Outcome, *, binding: bool) -> None:
+        if outcome in LOST:
+            self._losses.setdefault(name, Losses()).add(outcome, binding)
 
     def run(self, check: Check) -> CheckResult:
         """Run one check. Exceptions that come out of here are errors of the harness."""
         owner = check.component
-        if self._lost[owner.name] >= PATIENCE:
-            return CheckResult(
-                Outcome.TIMED_OUT,
-                f"not asked: {owner.function} had hung or crashed {PATIENCE} times before",
-            )
+        binding = self.binding(self.level(check))
         absent = None if check.module else self.absence(owner)
         if absent is not None:
             return absent
+        losses = self._losses.get(owner.name, Losses())
+        if losses.hopeless(binding):
+            return CheckResult(
+                losses.last, f"not asked: {owner.name} had hung or crashed {PATIENCE} times before"
+            )
         result = run_check(check, self.context())
-        if result.outcome in LOST:
-            self._lost[owner.name] += 1
+        self._count(owner.name, result.outcome, binding=binding)
         return result
 
     # ------------------------------------------------------------ records
@@ -242,112 +298,19 @@ class GradingRun:
 
     def replay(self, check: Check) -> str:
         """The command that runs this one check again on the same inputs."""
-        options = replace(self.options, component=(check.component.name,), check=(check.id,))
+        options = replace(self.options, component=(), check=(check.id,), report=None)
         words = ["conformance", "grade", options.impl]
         for name, value in options.not_default().items():
-            if name == "report":
-                continue
             for one in value if isinstance(value, tuple) else (value,):
                 words += [f"--{name.replace('_', '-')}", *([] if one is True else [str(one)])]
         return shlex.join(words)
 
 
-class Recorder:
-    """Writes the results of a run and makes the reports from them."""
-
-    def __init__(self, run: GradingRun, cwd: Path) -> None:
-        options = run.options
-        self.run = run
-        self.folder = cwd / (options.report or Path("reports") / _file_name(run.submission.name))
-        self.results = self.folder / "results.jsonl"
-        self.writer = ResultsWriter(self.results)
-        self.interrupted = False
-        self.started = False
-
-    def header(self, planned: int, collected: int, command: str) -> None:
-        """Write the first line: what is graded, with how many checks."""
-        run, options = self.run, self.run.options
-        description = run.describe()
-        self.writer.header(
-            Header(
-                suite_version=__version__,
-                spec_version=SPEC_VERSION,
-                fixtures_sha256=run.golden.sha256,
-                candidate=candidate(run.submission),
-                command=command,
-                seed=options.seed,
-                profile=options.profile,
-                level=options.level,
-                dtypes=options.dtype,
-                device=options.device,
-                selected=run.selected(),
-                complete_selection=collected == planned,
-                deselected=planned - collected,
-                collected=collected,
-                environment=environment(description),
-                isolation=description.isolation,
-                notices=description.notices,
-                started=_now(),
-            )
-        )
-        self.started = True
-
-    def check(self, record: Mapping[str, Any]) -> None:
-        """Write one check."""
-        self.writer.check(record)
-
-    def error(self, message: str, exit_code: int) -> None:
-        """Write why nothing could be graded."""
-        self.writer.error(message, exit_code)
-
-    def finish(self) -> None:
-        """Write the footer and close; without a header there is nothing to close."""
-        if self.started:
-            self.writer.footer(finished=_now(), interrupted=self.interrupted)
-        self.writer.close()
-
-
-def candidate(submission: Submission) -> Candidate:
-    """The candidate as reports name it."""
-    return Candidate(
-        name=submission.name,
-        path=str(submission.adapters or submission.root),
-        module=submission.module,
-        how=submission.how,
-        ignored=submission.ignored,
-    )
-
-
-def environment(description: Description) -> dict[str, Any]:
-    """Where the candidate and the judge ran."""
-    import numpy
-
-    return {
-        "candidate_python": description.python,
-        "torch": description.torch,
-        "device": description.device,
-        "device_name": description.device_name,
-        "threads": description.threads,
-        "platform": description.platform,
-        "judge_python": platform.python_version(),
-        "numpy": numpy.__version__,
-        "cpu_count": os.cpu_count(),
-    }
-
-
-def _file_name(name: str) -> str:
-    kept = "".join(c if c.isalnum() or c in "-_." else "_" for c in name).strip(".")
-    return kept or "candidate"
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-
-
-def command_line() -> str:
-    """The command this process was started with, with the program's bare name."""
-    program = Path(sys.argv[0]).name
-    if program in ("__main__.py", "-m"):
-        program = f"python -m {Path(sys.argv[0]).parent.name}"
-        return f"{program} {shlex.join(sys.argv[1:])}".strip()
-    return shlex.join([program, *sys.argv[1:]])
+def _checks_of(name: str) -> list[Check]:
+    """The checks of a component; InternalError that names it when its code cannot be imported."""
+    try:
+        return list(checks(name))
+    except InternalError:
+        raise
+    except Exception as error:
+        raise internal_error(error, f"reading the checks of {name}") from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -65,10 +65,11 @@ def component_names() -> tuple[str, ...]:
 @cache
 def component_spec(name: str) -> ComponentSpec:
     """The specification of one component; UsageError when there is no such component."""
-    path = COMPONENTS_FOLDER / name / "spec.toml"
-    if not path.is_file():
+    if name not in component_names():
         known = ", ".join(component_names())
-        raise UsageError(f"there is no component '{name}'; the components are: {known}")
+        hint = _hint(name, component_names())
+        raise UsageError(f"there is no component '{name}'{hint}; the components are: {known}")
+    path = COMPONENTS_FOLDER / name / "spec.toml"
     data = _read(path)
     requirements = {}
     for entry in data["requirement"]:
@@ -100,14 +101,20 @@ def requirement(requirement_id: str) -> Requirement:
     """One requirement; UsageError that names close ids when there is none of that id."""
     found = all_requirements().get(requirement_id.upper())
     if found is None:
-        import difflib
-
-        close = difflib.get_close_matches(requirement_id.upper(), all_requirements(), n=3)
-        hint = f"; did you mean {', '.join(close)}?" if close else ""
+        hint = _hint(requirement_id.upper(), all_requirements())
         raise UsageError(f"there is no requirement '{requirement_id}'{hint}")
     return found
 
 
+def _hint(name: str, known: Iterable[str]) -> str:
+    """ "; did you mean ...?" for a name that resembles known ones."""
+    import difflib
+
+    close = difflib.get_close_matches(name[:100], list(known), n=3)
+    return f"; did you mean {', '.join(close)}?" if close else ""
+
+
+@cache
 def _read(path: Path) -> dict[str, Any]:
     with path.open("rb") as file:
         return tomllib.load(file)

@@ -204,7 +204,7 @@ def mha_rope(
     positions: Any = (3, 0, 7, 7, 19), theta: float = 500.0, limit: int = 20, **more: Any
 ) -> Arguments:
     """As `mha`, with positions (seq,), (1, seq) or (batch, seq), or None for 0, 1, 2, ..."""
-    where = None if positions is None else torch.as_tensor(positions)
+    where = None if positions is None else torch.as_tensor(positions)[..., : more.get("seq")]
     if where is not None:
         more.setdefault("seq", where.shape[-1])
     rest = {"max_seq_len": limit, "theta": theta, "token_positions": where}

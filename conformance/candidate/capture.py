@@ -79,10 +79,11 @@ class Capture:
         while (start := data.find(MARK)) >= 0:
             end = data.find(b"\0", start + len(MARK))
             self._now.add(data[:start])
-            if end < 0 and len(data) - start <= len(MARK) + _LONGEST_ID:
+            length = (len(data) if end < 0 else end) - start - len(MARK)
+            if end < 0 and length <= _LONGEST_ID:
                 self._carry = data[start:]
                 return
-            if end < 0:
+            if length > _LONGEST_ID:
                 self._now.add(data[start : start + len(MARK)])
                 data = data[start + len(MARK) :]
                 continue
@@ -95,7 +96,7 @@ class Capture:
         self._carry = data[len(data) - keep :]
 
     def _finish(self, identity: str) -> None:
-        self._done[identity[:_LONGEST_ID]] = self._now.text()
+        self._done[identity] = self._now.text()
         self._now = Bounded(self._limit)
         while len(self._done) > 8:
             self._done.popitem(last=False)

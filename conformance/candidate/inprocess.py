@@ -61,7 +61,8 @@ def local_caller(
         return value if isinstance(value, type) else None
 
     adapters = {n: f for n, f in functions.items() if n.startswith("run_") and callable(f)}
-    root = str(Path(candidate.__file__).parent) if getattr(candidate, "__file__", None) else ""
+    file = getattr(candidate, "__file__", None)
+    root = str(Path(file).resolve().parent) if file else ""
     return LocalCaller(
         worker.Executor(adapters, find_class=find_class, device=device, root=root, seed=seed)
     )
@@ -80,6 +81,7 @@ class InProcess(LocalCaller):
         try:
             functions = self._loader.load()
         except worker.LoadFailure as failure:
+            self.close()
             raise LoadError(failure.message, details=failure.traceback) from None
         super().__init__(
             worker.Executor(

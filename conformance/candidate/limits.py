@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import site
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -77,6 +78,9 @@ class Limits:
     memory_bytes: int = 8 * GIB
     #: kept of what one call prints; the middle is cut out
     output_bytes: int = 64 * 1024
+
+
+DEFAULT_LIMITS = Limits()
 
 
 def amount(size: int) -> str:
@@ -156,19 +160,23 @@ def _descendants(pid: int) -> list[Any]:
         return []
 
 
-def resident_memory(pid: int) -> int:
-    """Bytes of memory that `pid` and its descendants hold now; 0 when it has ended."""
+def resident_memory(pid: int, *, descendants: bool = False) -> int:
+    """Bytes of memory that `pid` holds now, with its `descendants` if wanted (slow); 0 if ended."""
     import psutil
 
     total = 0
-    try:
-        processes = [psutil.Process(pid), *_descendants(pid)]
-    except psutil.Error:
-        return 0
-    for process in processes:
-        with contextlib.suppress(psutil.Error):
+    with contextlib.suppress(psutil.Error):
+        processes = [psutil.Process(pid), *(_descendants(pid) if descendants else [])]
+        for process in processes:
             total += process.memory_info().rss
     return total
+
+
+def user_site(python: Path) -> str | None:
+    """The user's own package folder, if the judge uses it and the candidate runs under the same
+    Python; the worker is started in isolated mode and has to be told."""
+    folder = site.getusersitepackages() if site.ENABLE_USER_SITE else ""
+    return folder if folder in sys.path and python == Path(sys.executable) else None
 
 
 def request_stack(process: subprocess.Popen[bytes]) -> bool:
@@ -186,6 +194,9 @@ def exit_text(status: int | None) -> str:
     """How a process ended, as the end of a sentence that starts with "the process"."""
     if status is None:
         return "closed its connection"
+    fault = _WINDOWS_FAULTS.get(status & 0xFFFFFFFF)
+    if fault:
+        return f"was ended by the system for {fault}"
     if status < 0:
         try:
             name = signal.Signals(-status).name
@@ -193,7 +204,4 @@ def exit_text(status: int | None) -> str:
             return f"was killed by signal {-status}"
         words = _SIGNAL_WORDS.get(name)
         return f"was killed by {name}" + (f" ({words})" if words else "")
-    fault = _WINDOWS_FAULTS.get(status & 0xFFFFFFFF)
-    if fault:
-        return f"was ended by the system for {fault}"
     return f"ended with exit status {status}"

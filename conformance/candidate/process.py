@@ -31,9 +31,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 from conformance.candidate import frames, limits, worker
 from conformance.candidate.capture import Capture
-from conformance.candidate.limits import Limits, amount
+from conformance.candidate.limits import DEFAULT_LIMITS, Limits, amount, interpreter
 from conformance.candidate.messages import Call, Description, ModuleCall, Outcome, Reply
-from conformance.errors import InternalError, LoadError
+from conformance.errors import ConformanceError, LoadError, UsageError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -141,7 +141,7 @@ class _Session:
         """
         if self.process.poll() is not None and self._frames.empty() and look > 4:
             raise _Ended
-        used = limits.resident_memory(self.process.pid)
+        used = limits.resident_memory(self.process.pid, descendants=look % 10 == 5)
         if used > self.bounds.memory_bytes:
             raise _TooMuchMemory
 
@@ -158,7 +158,7 @@ class _Session:
         return frames.clean("\n".join(line.replace(f"{root}/", "") for line in lines[:12]))
 
     def end(self) -> int | None:
-        """Kills the process and its descendants; its exit status if it had ended by itself."""
+        """Gives a dying process a moment, then kills; its exit status if it ended by itself."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(timeout=0.5)
         return self.kill()
@@ -180,16 +180,16 @@ class Worker:
         *,
         python: Path | None = None,
         device: str = "cpu",
-        limits: Limits | None = None,
+        limits: Limits = DEFAULT_LIMITS,
         seed: int = 0,
         threads: int = 1,
     ) -> None:
         self.submission = submission
         self.device = device
-        self.limits = limits or Limits()
+        self.limits = limits
         self.seed = seed
         self.threads = threads
-        self._python = _interpreter(python)
+        self._python = interpreter(python)
         self._scratch: Path | None = None
         self._session: _Session | None = None
         self._description: Description | None = None
@@ -214,7 +214,10 @@ class Worker:
         if self._session is not None:
             return
         if self._scratch is None:
-            self._scratch = Path(tempfile.mkdtemp(prefix="candidate-")).resolve()
+            self._folder = tempfile.TemporaryDirectory(
+                prefix="candidate-", ignore_cleanup_errors=True
+            )
+            self._scratch = Path(self._folder.name).resolve()
         try:
             self._session = _Session(self._python, self._config(), self.limits, self._scratch)
         except OSError as error:
@@ -225,7 +228,7 @@ class Worker:
         """Ends the process and everything it started, and removes its temporary folder."""
         self._drop()
         if self._scratch is not None:
-            shutil.rmtree(self._scratch, ignore_errors=True)
+            self._folder.cleanup()
             self._scratch = None
 
     def _drop(self) -> None:
@@ -239,6 +242,7 @@ class Worker:
             **self.submission.load_config(),
             **_harness_places(self.submission),
             "scratch": str(self._scratch),
+            "user_site": limits.user_site(self._python),
             "device": self.device,
             "threads": self.threads,
             "seed": self.seed,
@@ -248,7 +252,10 @@ class Worker:
     # -- loading ---------------------------------------------------------------------------------
 
     def describe(self) -> Description:
-        """What was loaded; waits for the import and raises LoadError when it fails."""
+        """What was loaded; waits for the import.
+
+        Raises LoadError when it fails, UsageError when the device is not there.
+        """
         self.start()
         if self._description is None:
             try:
@@ -285,7 +292,8 @@ class Worker:
         if header["outcome"] != "passed":
             message, trace = str(header.get("message"))[:4000], str(header.get("traceback"))[:20000]
             details = [frames.clean(trace), *(["It printed:", printed] if printed else [])]
-            raise LoadError(frames.clean(message), details="\n".join(details))
+            kind = UsageError if header.get("usage") is True else LoadError
+            raise kind(frames.clean(message), details="\n".join(details))
         description = frames.decode_description(header)
         isolation = (
             "separate process",
@@ -312,8 +320,8 @@ class Worker:
         """Asks the candidate.  Whatever it does becomes the outcome of the reply."""
         try:
             self.describe()
-        except LoadError as error:
-            return Reply(Outcome.CRASHED, f"it could not be loaded again: {error}", error.details)
+        except ConformanceError as error:
+            return Reply(Outcome.CRASHED, f"it could not be loaded: {error}", error.details)
         session = self._session
         assert session is not None
         identity = session.new_id()
@@ -332,11 +340,14 @@ class Worker:
         try:
             while True:
                 moment, header, body = session.receive(deadline)
-                if header.get("id") != identity:
-                    raise frames.MalformedFrame("an answer to another question")
-                if header.get("event") == "importing" and not importing:
-                    deadline, importing = deadline + self._allowance, True
+                ours = header.get("id") == identity
+                if "event" in header:
+                    # one of an earlier call can come late, from a thread that was left running
+                    if ours and not importing:
+                        deadline, importing = deadline + self._allowance, True
                     continue
+                if not ours:
+                    raise frames.MalformedFrame("an answer to another question")
                 self._spend(moment - began)
                 return self._answered(session, call, header, body)
         except _TimedOut:
@@ -361,8 +372,9 @@ class Worker:
     def _answered(
         self, session: _Session, call: Call | ModuleCall, header: dict[str, Any], body: bytes
     ) -> Reply:
-        if "internal" in header:
-            raise InternalError(f"the worker failed: {str(header['internal'])[:4000]}")
+        if header.get("broken") is True:
+            text = frames.clean(str(header.get("message"))[:4000])
+            return self._failed(session, Outcome.CRASHED, text)
         reply = frames.decode_reply(header, body, call)
         printed = session.capture.take(header["id"])
         return dataclasses.replace(reply, printed=printed) if printed else reply
@@ -374,10 +386,6 @@ class Worker:
         trace = session.stack(self.submission.root) if stack else ""
         self._drop()
         return Reply(outcome, text, traceback=trace, printed=session.capture.rest())
-
-
-def _interpreter(python: Path | None) -> Path:
-    return limits.interpreter(python)
 
 
 def _harness_places(submission: Submission) -> dict[str, list[str]]:

@@ -56,7 +56,7 @@ class Submission:
     """A candidate that was found: where it is and how the worker has to load it."""
 
     name: str
-    #: working directory of the candidate; its files lie below
+    #: its files lie below
     root: Path
     #: the adapters file; None: the classes in `found` are adapted
     adapters: Path | None
@@ -78,17 +78,21 @@ class Submission:
     found: Mapping[str, str] = field(default_factory=dict)
     #: part of this suite, so nothing of the suite is hidden from it
     ours: bool = False
+    #: working directory of the candidate, `root` if None
+    workdir: Path | None = None
 
     def load_config(self) -> dict[str, Any]:
         """What the worker has to know of this, in values that JSON can hold."""
         return {
             "root": str(self.root),
+            "workdir": str(self.workdir or self.root),
             "adapters": None if self.adapters is None else str(self.adapters),
             "module": self.module,
             "search_path": [str(folder) for folder in self.search_path],
             "found": dict(self.found),
             "modules": dict(self.modules),
             "distributions": [list(pair) for pair in self.distributions],
+            "contract": sorted(contract_functions()),
         }
 
 
@@ -185,7 +189,7 @@ def _project_root(path: Path, source: Source) -> Path:
     for folder in (base, *list(base.parents)[:2]):
         if folder.name in _INSTALLED or folder == Path.home() or folder == folder.parent:
             break
-        if any((folder / name).exists() for name in _PROJECT_FILES):
+        if _is_project(folder):
             return folder
     return base
 
@@ -294,15 +298,33 @@ def _package_of(path: Path, source: Source, root: Path | None) -> tuple[Path, st
 
     Around the file are as many packages as there are folders with an `__init__.py`, as its
     relative imports need, or one if it lies in a folder of tests, in whose name others import.
+    A project's top folder is no package, even if somebody has put an `__init__.py` there.
     """
     folders = 0
     while (path.parents[folders] / "__init__.py").is_file() and path.parents[folders].name:
+        if path.parents[folders] == root and _is_project(root):
+            break
         folders += 1
     if not folders and path.parent != root and path.parent.name in ("tests", "test"):
         folders = 1
     folders = min(max(folders, source.depth()), len(path.parents) - 1)
     names = [p.name.replace(".", "_") for p in reversed(list(path.parents)[:folders])]
     return path.parents[folders], ".".join([*names, path.stem])
+
+
+def _is_project(folder: Path) -> bool:
+    return any((folder / name).exists() for name in _PROJECT_FILES)
+
+
+def _workdir(adapters: Path, base: Path, root: Path) -> Path:
+    """Where its author ran it: the innermost project around the adapters, or the folder given."""
+    for folder in adapters.parents:
+        if folder == root or not folder.is_relative_to(root):
+            break
+        if _is_project(folder):
+            return folder
+    base = base.parent if base.name == "src" else base
+    return base if base.is_relative_to(root) else root
 
 
 def _with_adapters(
@@ -325,10 +347,24 @@ def _with_adapters(
         ignored=tuple(ignored),
         modules=modules or {},
         declared=source.declared,
-        distributions=sources.distributions(_project(root, base), search_path),
+        distributions=_distributions(root, base, search_path),
         found=sources.reachable_classes(source.path, search_path),
-        ours=sources.inside(source.path, _suite().parent / OWN_PACKAGE),
+        ours=any(
+            sources.inside(source.path, own) for own in (_suite(), _suite().parent / OWN_PACKAGE)
+        ),
+        workdir=_workdir(source.path, base, root),
     )
+
+
+def _distributions(
+    root: Path, base: Path, search_path: Sequence[Path]
+) -> tuple[tuple[str, str], ...]:
+    """What `importlib.metadata` shall know; an installed package is known already."""
+    if _installed(root):
+        return ()
+    own = [folder for folder in search_path if folder.is_relative_to(root)]
+    names = [root.name] if (root / "__init__.py").is_file() else []
+    return sources.distributions(_project(root, base), names, own)
 
 
 def _name(root: Path, base: Path) -> str:
@@ -338,9 +374,13 @@ def _name(root: Path, base: Path) -> str:
 
 def _search_path(base: Path, root: Path, *more: Path) -> tuple[Path, ...]:
     """Folders for the candidate's `sys.path`: of the package, of the project, of members of it."""
-    wanted = [base, base / "src"]
+    wanted = [base]
     if not _installed(root):
-        wanted += [root, root / "src", *_declared_folders(root), *more, *_members(root)]
+        # a package's own folder must stay off the path: its modules could hide others
+        more = tuple(p for p in more if not (p / "__init__.py").is_file())
+        tops = [] if (root / "__init__.py").is_file() and not _is_project(root) else [root]
+        wanted += [base / "src", *tops, root / "src", *_declared_folders(root), *more]
+        wanted += _members(root)
     return tuple(dict.fromkeys(p for p in wanted if p.is_dir()))
 
 
@@ -406,7 +446,7 @@ def _by_classes(folder: Path, modules: Mapping[str, str]) -> Submission:
         how=f"no adapters.py, so classes and functions found by name: {names}",
         ignored=tuple(ignored),
         modules=modules,
-        distributions=sources.distributions(_project(folder, base), search_path),
+        distributions=_distributions(folder, base, search_path),
         found=found,
     )
 
@@ -448,10 +488,22 @@ def _find_spec(name: str, path: list[str]) -> importlib.machinery.ModuleSpec | N
     here: Sequence[str] = path
     for part in name.split("."):
         spec = importlib.machinery.PathFinder.find_spec(part, list(here))
+        if spec is None and here is path:
+            spec = _editable(part)
         if spec is None:
             return None
         here = list(spec.submodule_search_locations or [])
     return spec
+
+
+def _editable(name: str) -> importlib.machinery.ModuleSpec | None:
+    """Asks the finders by which setuptools makes a source folder importable."""
+    for finder in sys.meta_path:
+        if getattr(finder, "__module__", "").startswith("__editable__"):
+            spec = finder.find_spec(name, None)
+            if spec is not None:
+                return spec
+    return None
 
 
 def _package(folder: Path) -> Submission:
@@ -461,6 +513,6 @@ def _package(folder: Path) -> Submission:
         return _with_adapters(folder, inside[0], f"{inside[0].path.name} in the package")
     if not _installed(folder):
         project = folder.parent.parent if folder.parent.name == "src" else folder.parent
-        if any((project / name).exists() for name in _PROJECT_FILES):
+        if _is_project(project):
             return _folder(project)
     return _folder(folder)

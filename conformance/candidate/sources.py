@@ -19,7 +19,7 @@ from pathlib import Path
 SKIPPED = frozenset(
     {
         *("node_modules", "site-packages", "dist-packages", "__pycache__", "build", "dist"),
-        *("venv", "env", "wandb", "data", "checkpoints"),
+        *("venv", "wandb", "checkpoints"),
     }
 )
 
@@ -50,7 +50,10 @@ class Source:
     """One Python file: what it defines and what it imports, at any depth."""
 
     path: Path
+    #: names at the top that may be functions, imported and assigned ones included
     functions: tuple[str, ...] = ()
+    #: functions that are defined here
+    defined: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
     #: (level of a relative import, module, names) of each import statement
     imports: tuple[tuple[int, str, tuple[str, ...]], ...] = ()
@@ -77,6 +80,7 @@ def read(path: Path) -> Source:
     return Source(
         path=path,
         functions=tuple(_top_level_functions(tree)),
+        defined=tuple(n.name for n in _top_level(tree) if isinstance(n, ast.FunctionDef)),
         classes=tuple(n.name for n in _top_level(tree) if isinstance(n, ast.ClassDef)),
         imports=tuple(_imports(tree)),
         declared=_declared(tree),
@@ -211,7 +215,7 @@ def classes_below(root: Path, search_path: Sequence[Path]) -> tuple[dict[str, st
 def _spec_names(source: Source) -> dict[str, str]:
     """Name in the specification -> name in the file."""
     names = {_BY_LOWER[c.lower()]: c for c in source.classes if c.lower() in _BY_LOWER}
-    return names | {f: f for f in FUNCTION_NAMES if f in source.functions and source.classes}
+    return names | {f: f for f in FUNCTION_NAMES if f in source.defined}
 
 
 def _is_test(path: Path, root: Path) -> bool:
@@ -220,8 +224,8 @@ def _is_test(path: Path, root: Path) -> bool:
 
 
 def module_name(path: Path, search_path: Sequence[Path]) -> str:
-    """The dotted name by which `path` can be imported; "" if there is none."""
-    for folder in search_path:
+    """The dotted name by which `path` can be imported, the shortest one; "" if there is none."""
+    for folder in sorted(search_path, key=lambda f: -len(f.parts)):
         if not path.is_relative_to(folder):
             continue
         parts = list(path.relative_to(folder).with_suffix("").parts)
@@ -285,19 +289,21 @@ def top_packages(folders: Iterable[Path]) -> Iterator[str]:
     """Names of the packages that lie directly in these folders."""
     for folder in folders:
         for entry in entries(folder):
-            if entry.is_dir() and not skipped(entry) and any(entry.glob("*.py")):
+            if entry.name in ("tests", "test") or not entry.is_dir() or skipped(entry):
+                continue
+            if any(entry.glob("*.py")):
                 yield entry.name
 
 
 def distributions(
-    project: Mapping[str, object], folders: Iterable[Path]
+    project: Mapping[str, object], packages: Sequence[str], folders: Iterable[Path]
 ) -> tuple[tuple[str, str], ...]:
     """(name, version) of what the submission calls itself, for `importlib.metadata`."""
     name, version = project.get("name"), project.get("version")
     text = version if isinstance(version, str) and re.fullmatch(r"[\w.+!-]+", version) else "0.0.0"
     names = [name] if isinstance(name, str) else []
     found: dict[str, tuple[str, str]] = {}
-    for candidate in (*names, *top_packages(folders)):
+    for candidate in (*names, *packages, *top_packages(folders)):
         if re.fullmatch(r"[\w.-]+", candidate):
             found.setdefault(re.sub(r"[-_.]+", "-", candidate).lower(), (candidate, text))
     return tuple(found.values())

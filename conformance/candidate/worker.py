@@ -20,9 +20,11 @@ the candidate has begun to import something during the call, which earns it more
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import ctypes
 import faulthandler
+import functools
 import importlib
 import importlib.machinery
 import importlib.util
@@ -34,6 +36,7 @@ import os
 import platform
 import random
 import signal
+import site
 import struct
 import sys
 import sysconfig
@@ -48,11 +51,15 @@ if TYPE_CHECKING:
 else:
     torch = None  # set by `import_torch`: the judge may import this module for its codec alone
 
+#: taken now, before a candidate could put something else in their place
+clock = time.perf_counter
+
 PREFIX = struct.Struct("<QQ")
 MARK = b"\0\x1eanswered "
 MAX_MESSAGE = 1000
 MAX_TRACEBACK_FRAMES = 12
-MAX_OUTPUT_BYTES = 1 << 30
+MAX_OUTPUT_BYTES = 256 << 20
+MAX_BODY_BYTES = 1 << 30
 
 Header = dict[str, Any]
 
@@ -135,6 +142,12 @@ class Channel:
 # Tensors
 
 
+#: name in the safetensors format -> bytes of one element
+SIZES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U8": 1}
+SIZES["BOOL"] = 1
+
+
+@functools.lru_cache(maxsize=1)
 def torch_dtypes() -> dict[str, Any]:
     """Name in the safetensors format -> torch dtype; what can be sent."""
     return {
@@ -182,7 +195,7 @@ def decode_tensors(body: bytearray) -> dict[str, Any]:
         if end == first:
             tensors[name] = torch.empty(shape, dtype=dtype)
             continue
-        count = (end - first) // dtype.itemsize
+        count = (end - first) // SIZES[dtype_code]
         tensors[name] = torch.frombuffer(body, dtype=dtype, offset=first, count=count).view(shape)
     return tensors
 
@@ -263,13 +276,12 @@ class Answer(Exception):
         self.traceback = traceback
 
 
-class MissingPackage(ImportError):
-    """Raised by the stand-in for a package that is not installed, when it is really used."""
+class Missing(ImportError):
+    """Raised by the stand-in for what could not be imported, when it is really used."""
 
-    def __init__(self, package: str) -> None:
-        super().__init__(
-            f"needs the package '{package}', which is not installed where the candidate runs"
-        )
+
+def not_installed(package: str) -> str:
+    return f"needs the package '{package}', which is not installed where the candidate runs"
 
 
 def bounded(text: str, limit: int = MAX_MESSAGE) -> str:
@@ -286,8 +298,10 @@ def exception_text(error: BaseException) -> str:
         text = str(error).strip()
     except BaseException:
         text = "(its text cannot be shown)"
-    if isinstance(error, MissingPackage):
+    if isinstance(error, Missing):
         return bounded(text)
+    if isinstance(error, SyntaxError):
+        text = str(error.msg)
     if isinstance(error, SystemExit):
         return f"SystemExit: the candidate called exit({bounded(text, 100)})"
     text = " ".join(line.strip() for line in text.splitlines() if line.strip())
@@ -327,13 +341,15 @@ def is_stub(error: BaseException) -> bool:
     return code[trace.tb_lasti] == opcode.opmap["RAISE_VARARGS"]
 
 
+@functools.lru_cache(maxsize=4096)
 def inside(path: str, root: str) -> bool:
     """Is the file `path` below the folder `root`, both resolved, and not an installed package?"""
     if not path or path.startswith("<"):
         return False
     real = os.path.realpath(path)
     top = root if root.endswith(os.sep) else root + os.sep
-    return real.startswith(top) and "site-packages" not in real[len(root) :]
+    rest = real[len(top) :]
+    return real.startswith(top) and "site-packages" not in rest and "dist-packages" not in rest
 
 
 def candidate_traceback(error: BaseException, root: str) -> str:
@@ -400,14 +416,10 @@ def plain_tensor_type(kind: Any) -> bool:
     if kind is torch.Tensor or kind is torch.nn.Parameter:
         return True
     function = getattr(kind.__torch_function__, "__func__", kind.__torch_function__)
-    plain = torch.Tensor.__torch_function__
+    plain: Any = torch.Tensor.__torch_function__
     allowed = (getattr(plain, "__func__", plain), torch._C._disabled_torch_function_impl)
-    dispatch = kind.__dict__.get("__torch_dispatch__") or kind.__torch_dispatch__
-    return (
-        issubclass(kind, torch.Tensor)
-        and function in allowed
-        and dispatch is torch.Tensor.__torch_dispatch__
-    )
+    same_dispatch = kind.__torch_dispatch__ is torch.Tensor.__torch_dispatch__
+    return function in allowed and same_dispatch
 
 
 def check_output(value: Any) -> Any:
@@ -449,7 +461,8 @@ def tensor_problem(value: Any) -> str:
 class GlobalState:
     """torch's global settings as they were after the import; put back before every call."""
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, *, gpu: bool) -> None:
+        self.gpu = gpu
         self.threads = threads
         self.folder = os.getcwd()
         self.dtype = torch.get_default_dtype()
@@ -481,11 +494,19 @@ class GlobalState:
             plain = self.device is None or self.device.type == "cpu"
             torch.set_default_device(None if plain else self.device)
         self._restore_flags()
-        torch.manual_seed(seed)
+        self._seed(seed)
+
+    def _seed(self, seed: int) -> None:
+        """Seeds every generator there is; torch.manual_seed is slow on account of absent GPUs."""
+        if self.gpu:
+            torch.manual_seed(seed)
+        else:
+            torch.default_generator.manual_seed(seed)
         random.seed(seed)
         numpy = sys.modules.get("numpy")
-        if numpy is not None and hasattr(numpy, "random"):
-            numpy.random.seed(seed % (1 << 32))
+        if numpy is not None and not isinstance(numpy, StandInModule):
+            with contextlib.suppress(Exception):
+                numpy.random.seed(seed % (1 << 32))
 
     def _restore_flags(self) -> None:
         if torch.get_num_threads() != self.threads:
@@ -577,7 +598,7 @@ class Arguments:
                 )
                 if not same:
                     changed.append(key)
-        return [f"{name}.{key}" for key in changed]
+        return [f"{name}.{key}" for key in changed[:100]]
 
     def aliased(self, output: Any) -> list[str]:
         """Names of the arguments whose memory the output shares."""
@@ -629,7 +650,7 @@ class Executor:
         self._explain = explain or exception_text
         self._armed = armed or (lambda on: None)
         self._signatures: dict[Any, Any] = {}
-        self.state = GlobalState(threads or torch.get_num_threads())
+        self.state = GlobalState(threads or torch.get_num_threads(), gpu=device != "cpu")
 
     def execute(self, header: Header, tensors: dict[str, Any]) -> tuple[Header, dict[str, Any]]:
         """One request in, one answer out; nothing that the candidate does gets through as an error.
@@ -640,7 +661,7 @@ class Executor:
         try:
             for _ in range(8):
                 try:
-                    return work(header, tensors)
+                    return sized(*work(header, tensors))
                 except _Again:
                     continue
             raise Answer("raised", "one missing package after another")
@@ -653,7 +674,8 @@ class Executor:
             reply.update(getattr(answer, "more", {}))
             return reply, {}
         finally:
-            self.state.restore(self.seed)
+            if not self.isolated:
+                self.state.restore(self.seed)
 
     # -- running candidate code ------------------------------------------------------------------
 
@@ -679,7 +701,7 @@ class Executor:
         if out_of_memory(error):
             return Answer("out of memory", exception_text(error), trace)
         if is_stub(error):
-            return Answer("not implemented", exception_text(error), trace)
+            return Answer("not implemented", "raises " + exception_text(error), trace)
         return Answer("raised", self._explain(error), trace)
 
     def _parameters(self, function: Callable[..., Any]) -> dict[str, Any] | None:
@@ -746,6 +768,14 @@ class Executor:
         return _ModuleRun(self, header, tensors).answer()
 
 
+def sized(reply: Header, tensors: dict[str, Any]) -> tuple[Header, dict[str, Any]]:
+    """The answer itself, unless its tensors are more than a frame may hold."""
+    size = sum(t.numel() * t.element_size() for t in tensors.values())
+    if size > MAX_BODY_BYTES - (1 << 20):
+        raise Answer("failed", f"returned {size} bytes, more than can be sent")
+    return reply, tensors
+
+
 class _Again(Exception):
     """The same request once more: a stand-in has taken the place of a missing package."""
 
@@ -787,10 +817,10 @@ class _Run:
         arguments = Arguments(header, self.tensors, executor.device)
         values = {n: v for n, v in arguments.values.items() if n not in self.unknown}
         poison(list(arguments.given.values()))
-        start = time.perf_counter()
+        start = clock()
         with torch_mode(header.get("mode") or "grad"):
             output = check_output(executor._run(self.function, **values))
-        self.seconds += time.perf_counter() - start
+        self.seconds += clock() - start
         self.outputs.append(output)
         self.copies.append(output.detach().resolve_conj().resolve_neg().clone())
         if index == 0 and header.get("wrt"):
@@ -869,7 +899,7 @@ class _ModuleRun:
     def answer(self) -> tuple[Header, dict[str, Any]]:
         header, executor = self.header, self.executor
         executor.state.restore(int(header.get("seed") or 0))
-        start = time.perf_counter()
+        start = clock()
         module = self._construct()
         sent: dict[str, Any] = {}
         reply: Header = {"outcome": "passed", "message": "", "module": self.facts}
@@ -886,7 +916,7 @@ class _ModuleRun:
         if header.get("return_state"):
             state = {k: v for k, v in module.state_dict().items() if sendable(v)}
             reply["state"] = references("s", state, sent)
-        reply["seconds"] = time.perf_counter() - start
+        reply["seconds"] = clock() - start
         return reply, sent
 
     def _construct(self) -> Any:
@@ -1075,21 +1105,21 @@ TRANSPARENT = ("jaxtyping", "beartype", "typeguard", "line_profiler", "memory_pr
 
 
 class StandIn:
-    """Takes the place of anything from a package that is not installed.
+    """Takes the place of anything that could not be imported, `reason` says why.
 
     It can be subscripted, joined with `|`, subclassed, and passed around, as annotations,
     decorators and base classes are while a module is imported.  Called for real it raises
-    `MissingPackage`, so that only what needs the package suffers.
+    `Missing`, so that only what needs it suffers.
     """
 
-    def __init__(self, package: str, name: str) -> None:
-        self._stand_in = (package, name)
+    def __init__(self, reason: str, name: str) -> None:
+        self._stand_in = (reason, name)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        package, own = self._stand_in
-        return StandIn(package, own + "." + name)
+        reason, own = self._stand_in
+        return StandIn(reason, own + "." + name)
 
     def __getitem__(self, key: Any) -> Any:
         return self
@@ -1100,30 +1130,31 @@ class StandIn:
     __ror__ = __or__
 
     def __iter__(self) -> Any:
-        raise MissingPackage(self._stand_in[0])
+        raise Missing(self._stand_in[0])
 
     def __instancecheck__(self, value: Any) -> bool:
         return False
 
     def __mro_entries__(self, bases: Any) -> Any:
-        package, name = self._stand_in
-        return (missing_class(package, name.rpartition(".")[2]),)
+        reason, name = self._stand_in
+        return (missing_class(reason, name.rpartition(".")[2]),)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        package, name = self._stand_in
+        reason, name = self._stand_in
         if not module_body_running():
-            raise MissingPackage(package)
+            raise Missing(reason)
         decorated = args[0] if len(args) == 1 and not kwargs else None
-        if package in TRANSPARENT and isinstance(decorated, (type, types.FunctionType)):
+        transparent = name.partition(".")[0] in TRANSPARENT
+        if transparent and isinstance(decorated, (type, types.FunctionType)):
             return decorated
-        return StandIn(package, name + "()")
+        return StandIn(reason, name + "()")
 
 
-def missing_class(package: str, name: str) -> type:
+def missing_class(reason: str, name: str) -> type:
     """A base class in the place of one that is not installed: subclasses cannot be constructed."""
 
     def construct(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        raise MissingPackage(package)
+        raise Missing(reason)
 
     def subclassed(cls: Any, /, **kwargs: Any) -> None:
         return None
@@ -1148,10 +1179,12 @@ class StandInModule(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return StandIn(self.__name__.partition(".")[0], name)
+        reason = not_installed(self.__name__.partition(".")[0])
+        return StandIn(reason, f"{self.__name__}.{name}")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return StandIn(self.__name__.partition(".")[0], self.__name__)(*args, **kwargs)
+        reason = not_installed(self.__name__.partition(".")[0])
+        return StandIn(reason, self.__name__)(*args, **kwargs)
 
 
 class StandInFinder:
@@ -1186,12 +1219,13 @@ def standard_modules() -> Any:
 
 
 class LoadFailure(Exception):
-    """The candidate cannot be loaded."""
+    """The candidate cannot be loaded; `usage`: on account of an option, not of the candidate."""
 
-    def __init__(self, message: str, traceback: str = "") -> None:
+    def __init__(self, message: str, traceback: str = "", *, usage: bool = False) -> None:
         super().__init__(message)
         self.message = message
         self.traceback = traceback
+        self.usage = usage
 
 
 CLASS_NAMES = (
@@ -1218,6 +1252,7 @@ class Loader:
         self.watch = watch
         self.notices: list[str] = []
         self.module: Any = None
+        self._spared: dict[int, tuple[list[str], str]] = {}
         self._classes: dict[str, Any] = {}
 
     # -- the path --------------------------------------------------------------------------------
@@ -1232,7 +1267,7 @@ class Loader:
         sys.path.append(self._write_distributions())
         sys.meta_path[:] = [*self._first_finders(), *sys.meta_path, cast(Any, self.stand_ins)]
         sys.dont_write_bytecode = True
-        os.chdir(self.root)
+        os.chdir(self.config.get("workdir") or self.root)
         importlib.invalidate_caches()
 
     def _first_finders(self) -> list[Any]:
@@ -1278,9 +1313,37 @@ class Loader:
             try:
                 return work(*args)
             except BaseException as error:
-                if not (isinstance(error, ModuleNotFoundError) and self.adopt(error)):
+                missing = isinstance(error, ModuleNotFoundError) and self.adopt(error)
+                if not (missing or self._spare(error)):
                     raise self._failure(error) from None
         raise LoadFailure("one missing package after another")
+
+    def _spare(self, error: BaseException) -> bool:
+        """Leaves the failing import away if no function of the contract needs what it brings.
+
+        A tokenizer that cannot be imported shall not take the model down with it.
+        """
+        if self.adapters is None or isinstance(error, KeyboardInterrupt):
+            return False
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_code.co_filename != self.adapters:
+            trace = trace.tb_next
+        if trace is None:
+            return False
+        for node in spare_imports(read_tree(self.adapters), self.config.get("contract") or ()):
+            last = node.end_lineno or node.lineno
+            if node.lineno <= trace.tb_lineno <= last and node.lineno not in self._spared:
+                self._leave_out(node, error)
+                return True
+        return False
+
+    def _leave_out(self, node: Any, error: BaseException) -> None:
+        where = f"{os.path.relpath(cast(str, self.adapters), self.root)}, line {node.lineno}"
+        names = bound_names(node)
+        why = f"{place(error, self.root)}: {self.explain(error)}".lstrip(": ")
+        reason = f"needs {listed(names)}, whose import failed ({why})"
+        self._spared[node.lineno] = (names, reason)
+        self.notices.append(f"left out the import of {listed(names)} in {where}: {why}")
 
     def _import_adapters(self, file: str) -> Any:
         """Executes the adapters file under its dotted name, inside its packages."""
@@ -1293,7 +1356,7 @@ class Loader:
             parts[0] = "candidate_" + parts[0]
         for depth in range(1, len(parts)):
             self._import_package(".".join(parts[:depth]), folders[depth - 1])
-        return import_file(".".join(parts), file)
+        return import_file(".".join(parts), file, without=self._spared)
 
     def _import_package(self, name: str, folder: str) -> None:
         """Imports the folder as the package `name`, whether it has an `__init__.py` or not.
@@ -1351,12 +1414,14 @@ class Loader:
                 return value
         if name in (self.config.get("found") or {}):
             return self._located(name)
-        for module in list(sys.modules.values()):
-            if self._is_ours(module):
-                value = class_in(module, name, self._is_own_class)
-                if value is not None:
-                    return value
+        for module in self._own_modules():
+            value = class_in(module, name, self._is_own_class)
+            if value is not None:
+                return value
         return None
+
+    def _own_modules(self) -> list[Any]:
+        return [module for module in list(sys.modules.values()) if self._is_ours(module)]
 
     def class_names(self) -> dict[str, str]:
         """Name in the specification -> "package.module:Class", as far as known now."""
@@ -1387,17 +1452,15 @@ class Loader:
         to be there.
         """
         name = error.name
-        if not name or isinstance(error, MissingPackage):
+        if not name or isinstance(error, Missing):
             return False
         top = name.partition(".")[0]
         if top in HarnessHidden.NAMES or top in standard_modules() or self._own_place(top):
             return False
-        installed = top in sys.modules or importlib.util.find_spec(top) is not None
-        missing = name if installed else top
-        if missing in self.stand_ins.names:
+        if top in sys.modules or importlib.util.find_spec(top) is not None:
             return False
-        self.stand_ins.names.append(missing)
-        self.notices.append(f"stood in for the missing package {missing}")
+        self.stand_ins.names.append(top)
+        self.notices.append(f"stood in for the missing package {top}")
         return True
 
     def _own_place(self, top: str) -> bool:
@@ -1462,15 +1525,54 @@ class Loader:
         return LoadFailure(text, trace)
 
 
-def import_file(name: str, file: str, folders: list[str] | None = None) -> Any:
-    """Executes `file` as the module `name`; on failure no trace of it stays."""
+def read_tree(file: str) -> ast.Module:
+    with open(file, "rb") as stream:
+        return ast.parse(stream.read(), file)
+
+
+def bound_names(node: Any) -> list[str]:
+    """Names that an import statement gives to what it imports."""
+    return [a.asname or a.name.partition(".")[0] for a in node.names]
+
+
+def spare_imports(tree: ast.Module, contract: Sequence[str]) -> list[Any]:
+    """Import statements at the top of an adapters file that no function of the contract can need.
+
+    Only what other adapter functions (`run_...`, `get_...`) use alone is spare; helpers, classes
+    and statements of the module count as needed.
+    """
+    imports, needed = [], set()
+    for node in tree.body:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            imports.append(node)
+            continue
+        name = node.name if isinstance(node, ast.FunctionDef) else ""
+        if name.startswith(("run_", "get_")) and name not in contract:
+            continue
+        needed |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    return [n for n in imports if not {"*", *needed} & set(bound_names(n))]
+
+
+def import_file(
+    name: str,
+    file: str,
+    folders: list[str] | None = None,
+    without: dict[int, tuple[list[str], str]] | None = None,
+) -> Any:
+    """Executes `file` as the module `name`; on failure no trace of it stays.
+
+    `without`: line of an import statement to leave away -> the names it would bind, and why.
+    """
     spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=folders)
     if spec is None or spec.loader is None:
         raise ImportError(f"{file} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        if without:
+            execute_without(module, file, without)
+        else:
+            spec.loader.exec_module(module)
     except BaseException:
         sys.modules.pop(name, None)
         raise
@@ -1478,6 +1580,15 @@ def import_file(name: str, file: str, folders: list[str] | None = None) -> Any:
     if parent in sys.modules:
         setattr(sys.modules[parent], child, module)
     return sys.modules[name]
+
+
+def execute_without(module: Any, file: str, without: dict[int, tuple[list[str], str]]) -> None:
+    """Executes `file` in `module`, with stand-ins for what some import statements would bind."""
+    tree = read_tree(file)
+    for names, reason in without.values():
+        vars(module).update({n: StandIn(reason, n) for n in names})
+    tree.body = [n for n in tree.body if n.lineno not in without]
+    exec(compile(tree, file, "exec", dont_inherit=True), vars(module))
 
 
 def holds_python(folder: str) -> bool:
@@ -1790,7 +1901,8 @@ def device_name(device: str) -> str:
         torch.zeros(1, device=device)
     except Exception as error:
         text = exception_text(error)
-        raise LoadFailure(f"the device '{device}' cannot be used here: {text}") from None
+        words = f"the device '{device}' cannot be used here: {text}"
+        raise LoadFailure(words, usage=True) from None
     if device.startswith("cuda"):
         return str(torch.cuda.get_device_name(torch.device(device)))
     return platform.processor() or platform.machine()
@@ -1819,16 +1931,18 @@ class Server:
             self.current = header["id"]
             try:
                 reply, tensors = self._work(header, body)
+                packed = encode_tensors(tensors) if tensors else b""
             except LoadFailure as failure:
-                reply = {
-                    "outcome": "failed",
-                    "message": failure.message,
-                    "traceback": failure.traceback,
-                }
-                tensors = {}
+                reply, packed = failure_reply(failure.message, failure.traceback), b""
+                reply["usage"] = failure.usage
+            except Exception as error:
+                # our own mistake, or a candidate that has put something of its own into torch
+                text = f"the worker cannot go on: {exception_text(error)}"
+                reply, packed = failure_reply(text), b""
+                reply["broken"] = True
             self._mark()
             reply["id"] = header["id"]
-            self.channel.send(reply, encode_tensors(tensors) if tensors else b"")
+            self.channel.send(reply, packed)
 
     def _work(self, header: Header, body: bytearray) -> tuple[Header, dict[str, Any]]:
         if header["op"] == "load":
@@ -1851,6 +1965,8 @@ class Server:
         faulthandler.enable(stacks, all_threads=False)
         if hasattr(signal, "SIGUSR1"):
             faulthandler.register(signal.SIGUSR1, stacks, all_threads=True)
+        if config.get("user_site"):
+            site.addsitedir(config["user_site"])
         try:
             import_torch()
         except BaseException as error:
@@ -1892,6 +2008,10 @@ class Server:
             "isolation": isolation,
             "notices": loader.notices,
         }
+
+
+def failure_reply(message: str, traceback: str = "") -> Header:
+    return {"outcome": "failed", "message": message, "traceback": traceback}
 
 
 def parameter_names(function: Callable[..., Any]) -> list[str]:

@@ -141,7 +141,7 @@ class _Vector:
 
     def _put(self, name: str, tensor: np.ndarray) -> str:
         key = f"{self.id}/{name}"
-        self.tensors[key] = np.ascontiguousarray(tensor)
+        self.tensors[key] = np.asarray(tensor, order="C")  # keeps arrays without axes
         return key
 
     def _bound(self, name: str, bound: Bound) -> dict[str, str]:

@@ -45,7 +45,7 @@ class Array:
         needs_gradient: bool = False,
     ) -> None:
         self.needs_gradient: bool
-        self.value = value
+        self.value = value if isinstance(value, np.ndarray) else np.asarray(value)
         self.format = fmt
         self.arithmetic = arithmetic
         self._parents = tuple((p, pull) for p, pull in parents if p.needs_gradient)

@@ -53,7 +53,9 @@ def _compare_values(got: Any, bound: Bound, what: str) -> Difference:
         return _special(got, bound, unfit, what)
     with np.errstate(invalid="ignore"):
         error = np.where(np.isfinite(expected), np.abs(got - expected), 0.0)
-    ratio = error / np.maximum(bound.tolerance, np.finfo(np.float64).tiny)
+    limits = np.finfo(np.float64)
+    with np.errstate(over="ignore"):  # where a float64 zero is expected the tolerance is its tiny
+        ratio = np.minimum(error / np.maximum(bound.tolerance, limits.tiny), limits.max)
     worst = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
     margin = float(ratio[worst])
     count = int((ratio > 1.0).sum())

@@ -141,7 +141,8 @@ def evaluate_digits(question: Question, digits: int) -> list[Any]:
         if isinstance(value, Mapping):
             return {key: widen(item) for key, item in value.items()}
         if is_float(value):
-            return np.frompyfunc(mpmath.mpf, 1, 1)(value.astype(np.float64)).astype(object)
+            digits_of = np.frompyfunc(mpmath.mpf, 1, 1)
+            return np.asarray(digits_of(value.astype(np.float64)), dtype=object)
         return value
 
     with mpmath.workdps(digits):

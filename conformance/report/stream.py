@@ -13,6 +13,7 @@ from the lines, a run that was interrupted, no footer.
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -80,6 +81,16 @@ class ResultsWriter:
         counts = {outcome: self._counts[outcome] for outcome in OUTCOMES if self._counts[outcome]}
         written = sum(counts.values())
         self._write(Footer(self._collected, written, counts, finished, interrupted).to_json())
+
+    def in_place(self) -> bool:
+        """Whether the file at `path` is still the one that is written here.
+
+        Another run into the same folder replaces it.
+        """
+        try:
+            return os.path.samestat(os.fstat(self._file.fileno()), os.stat(self.path))
+        except OSError:
+            return False
 
     def close(self) -> None:
         self._file.close()

@@ -50,7 +50,7 @@ def cast_arguments(arguments: Arguments, dtype: str) -> dict[str, Any]:
             return {key: cast(item) for key, item in value.items()}
         if isinstance(value, np.ndarray) and value.dtype == np.float64:
             with np.errstate(over="ignore", under="ignore"):
-                return np.ascontiguousarray(value.astype(fmt.numpy))
+                return np.asarray(value.astype(fmt.numpy), order="C")  # keeps arrays without axes
         return value
 
     return {name: cast(value) for name, value in arguments.items()}

@@ -15,7 +15,7 @@ import numpy as np
 from conformance.candidate.messages import Outcome
 from conformance.numerics.dtypes import FLOAT32
 from conformance.numerics.ensemble import Bound
-from conformance.suite.case import Case
+from conformance.suite.case import Arguments, Case
 from conformance.suite.failure import CheckFailure
 from conformance.suite.grader import Example, Grader
 
@@ -132,6 +132,26 @@ def right_where_answered(grade: Grader, *cases: Case) -> None:
     """
     working = FLOAT32 if grade.dtype == "float64" else None
     grade.matches_definition(*cases, working=working, may_decline=True)
+
+
+def unaffected(
+    grade: Grader, example: Example, changed: Arguments, part: Any, of: Any, claim: str
+) -> None:
+    """With `changed` arguments, `part` of the answer is what the definition gives without, in `of`.
+
+    For laws that say what has no influence. The bounds of the unchanged example serve, so that
+    such a law costs one evaluation of the definition and nothing that is wrong anyway can keep it.
+    """
+    bounds = grade.bounded(replace(example, wrt=())).bounds
+    assert bounds is not None
+    bound = Bound(bounds.result.expected[of], bounds.result.tolerance[of])
+    other = replace(
+        example, arguments={**example.arguments, **changed}, wrt=(), cotangent=None, bounds=None
+    )
+    reply = grade.answer(other)
+    output = reply.outputs[0]
+    got = output[part] if output.ndim == bounds.result.expected.ndim else output
+    grade.within(got, bound, other, reply, claim)
 
 
 def exactly(grade: Grader, *cases: Case) -> None:

@@ -76,7 +76,7 @@ fault(
     "Converts ids to bfloat16 on the way, which has no odd integers above 256.",
     "Ids are integers; nothing that rounds may touch them.",
     source=REPORTS,
-    at={"ids": (3, 255, 257, 299), "vocab": 300},
+    at={"ids": (3, 255, 257, 299), "vocab": 400},
 )(lambda w, ids: w[ids.to(torch.bfloat16).long()])
 
 fault(

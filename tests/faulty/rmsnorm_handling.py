@@ -140,9 +140,8 @@ fault(
     visible="purity",
 )
 def input_overwritten(x: Tensor, g: Tensor, eps: float) -> Tensor:
-    result = x.detach() if x.requires_grad else x
-    result /= torch.sqrt(wide(result).square().mean(-1, keepdim=True) + eps).to(x.dtype)
-    return (result * g).to(x.dtype)
+    x /= torch.sqrt(wide(x).square().mean(-1, keepdim=True) + eps).to(x.dtype)
+    return (x * g).to(x.dtype)
 
 
 @fault(
@@ -257,17 +256,25 @@ def running_statistics() -> Any:
     running: dict[str, Tensor] = {}
 
     def f(x: Tensor, g: Tensor, eps: float) -> Tensor:
-        now = wide(x).square().mean(-1, keepdim=True)
-        before = running.get("mean", now)
-        before = before if before.shape == now.shape else now
-        running["mean"] = (0.5 * before + 0.5 * now).detach()
-        return (wide(x) * torch.rsqrt(running["mean"] + eps) * g).to(x.dtype)
+        mean = wide(x).square().mean(-1, keepdim=True)
+        if "mean" in running and running["mean"].shape == mean.shape:
+            mean = (running["mean"] + mean) / 2
+        running["mean"] = mean.detach()
+        return (wide(x) * torch.rsqrt(mean + eps) * g).to(x.dtype)
 
     return f
 
 
 fault(
-    "dropped-rows-of-zeros",
+    "running-statistics",
+    "Smooths the mean square over calls, as batch normalisation does in training.",
+    "Nothing of one call may be left in the next.",
+    visible="state",
+    at=[{}, {"in_features": draw(2, 3, 8, seed=9, scale=3.0)}],
+)(running_statistics())
+
+fault(
+    "length-with-lower-bound",
     "Normalises rows with F.normalize, whose eps is a lower bound for the length.",
     "How does the function you call use its eps?",
     source=PYTORCH,

@@ -21,7 +21,9 @@ fault(
     "What does the function do for large x?",
 )(torch.sigmoid)
 
-fault("gelu", "Computes GELU instead.", "Which smooth step multiplies x?", source=CONVENTION)(F.gelu)
+fault("gelu", "Computes GELU instead.", "Which smooth step multiplies x?", source=CONVENTION)(
+    F.gelu
+)
 
 fault(
     "gelu-by-sigmoid",
@@ -37,7 +39,9 @@ fault(
     source=SPEED,
 )(F.hardswish)
 
-fault("mish", "Computes Mish instead.", "Which smooth step multiplies x?", source=CONVENTION)(F.mish)
+fault("mish", "Computes Mish instead.", "Which smooth step multiplies x?", source=CONVENTION)(
+    F.mish
+)
 
 fault("relu", "Computes ReLU instead.", "Compare for small negative x.")(F.relu)
 
@@ -176,6 +180,54 @@ fault(
     visible="gradient",
 )(GateDerivative.apply)
 
+
+class Overwriting(torch.autograd.Function):
+    """The right derivative, computed into the gradient that comes in."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return silu(x)
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        s = torch.sigmoid(x)
+        return dy.mul_(s + x * s * (1 - s))
+
+
+fault(
+    "backward-overwrites-gradient",
+    "The hand-written backward pass works in the memory of the gradient that comes in.",
+    "Whose tensor is that? Run the backward pass twice.",
+    source=SPEED,
+    visible="gradient",
+    note="the second backward pass is wrong",
+)(Overwriting.apply)
+
+
+class Consuming(torch.autograd.Function):
+    """The right derivative, computed once in memory that the second pass still needs."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.slope = torch.sigmoid(x) * (1 + x * torch.sigmoid(-x))
+        return silu(x)
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> Tensor:
+        return ctx.slope.mul_(dy).clone()
+
+
+fault(
+    "backward-consumes-saved-tensor",
+    "The hand-written backward pass overwrites what it saved for itself.",
+    "A graph that is kept may be used again. Run the backward pass twice.",
+    source=SPEED,
+    visible="gradient",
+    note="the second backward pass is wrong",
+)(Consuming.apply)
+
 fault(
     "gate-detached",
     "Detaches the sigmoid, so that its derivative is lost.",
@@ -205,8 +257,8 @@ def no_grad(x: Tensor) -> Tensor:
     visible="purity",
 )
 def input_overwritten(x: Tensor) -> Tensor:
-    gate = torch.sigmoid(x)
-    return x.detach().mul_(gate) if not x.requires_grad else x.data.mul_(gate.data) * 1
+    x *= torch.sigmoid(x)
+    return x
 
 
 fault(

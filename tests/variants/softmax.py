@@ -44,7 +44,7 @@ def functional(x: Tensor, dim: int) -> Tensor:
     return F.softmax(x, dim=dim)
 
 
-@variant("softmin", "F.softmin of the negated input.", TORCH)
+@variant("negated-softmin", "F.softmin of the negated input.", TORCH)
 def softmin(x: Tensor, dim: int) -> Tensor:
     return F.softmin(-x, dim=dim)
 

@@ -37,9 +37,7 @@ def _sized(vocab_size: int, d_model: int, *axes: int) -> Callable[[Draw], dict[s
     return build
 
 
-def _chosen(
-    vocab_size: int, d_model: int, ids: Any
-) -> Callable[[Draw], dict[str, Any]]:
+def _chosen(vocab_size: int, d_model: int, ids: Any) -> Callable[[Draw], dict[str, Any]]:
     def build(draw: Draw) -> dict[str, Any]:
         return arguments(draw.normal(vocab_size, d_model), ids)
 

@@ -12,8 +12,8 @@ def glu(
 ) -> Array:
     """`sigmoid(x W1^T) * (x W2^T)`.
 
-    `in_features` (..., d_model), both weights (d_ff, d_model); the result is (..., d_ff). Dauphin et
-    al. 2017, eq. 1; course 3.5.2, eq. 6.
+    `in_features` (..., d_model), both weights (d_ff, d_model); the result is (..., d_ff). Dauphin
+    et al. 2017, eq. 1; course 3.5.2, eq. 6.
     """
 
     def project(weight: Array) -> Array:

@@ -47,6 +47,13 @@ def _long_and_equal(draw: Draw) -> dict[str, Any]:
     return arguments(rows + 0.0, weights + 0.0)
 
 
+def _counting(draw: Draw) -> dict[str, Any]:
+    """1024 ones, and 700 ones less 324: both sums are numbers of every 16-bit format."""
+    weights = np.ones((2, 1024))
+    weights[1, 700:] = -1.0
+    return arguments(np.ones((3, 1024)), weights)
+
+
 _zero_rows = partial(_scaled_rows, scales=(0.0, 1.0, 1e-3, 0.0, 1e-6, 1e-12))
 _mixed_rows = partial(_scaled_rows, scales=(1e-20, 1e18, 1.0, 1e-8, 1e10, 30.0))
 
@@ -82,7 +89,7 @@ CASES = (
     Case(
         "equal-axes",
         "LINEAR-SIZES",
-        "batch = sequence = inputs = outputs: a swapped axis raises no error but gives other numbers",
+        "batch = sequence = inputs = outputs: swapped axes raise no error, yet show",
         _sized(4, 4, 4, 4),
         flags=("equal-axes",),
     ),
@@ -206,6 +213,14 @@ CASES = (
         "numbers of order one in 16-bit formats",
         _sized(6, 5, 2, 3),
         flags=("low-precision",),
+        dtypes=HALF,
+    ),
+    Case(
+        "counting",
+        "LINEAR-HALF-SUMS",
+        "sums of ones beyond 256 and 2048, where adding one in 16 bits changes nothing",
+        _counting,
+        flags=("low-precision", "counting"),
         dtypes=HALF,
     ),
 )

@@ -196,6 +196,11 @@ def test_half_precision(grade: Grader) -> None:
     protocols.accepted(grade, case("half"))
 
 
+@check("LINEAR-HALF-SUMS", dtypes=HALF)
+def test_counting_in_half_precision(grade: Grader) -> None:
+    protocols.exactly(grade, case("counting"))
+
+
 @check("LINEAR-FLOAT64", dtypes=("float64",))
 def test_float64(grade: Grader) -> None:
     protocols.accepted(grade, case("ordinary"), case("zero-rows"))

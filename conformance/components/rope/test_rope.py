@@ -304,7 +304,7 @@ def test_device(grade: Grader) -> None:
 @check("ROPE-INPUTS-UNCHANGED")
 def test_inputs_unchanged(grade: Grader) -> None:
     protocols.inputs_unchanged(grade, COMPONENT.case("gradient"), BOTH)
-    protocols.inputs_unchanged(grade, COMPONENT.case("row-by-row"), BOTH)
+    protocols.inputs_unchanged(grade, COMPONENT.case("ordinary"), BOTH)
 
 
 @check("ROPE-FRESH-RESULT")

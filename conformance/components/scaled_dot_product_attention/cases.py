@@ -189,6 +189,13 @@ CASES = (
         flags=("lengths",),
     ),
     Case(
+        "one-query-mask",
+        "SDPA-LENGTHS",
+        "a single query with a mask",
+        inputs.masked((2,), 1, 7, 4, 3),
+        flags=("lengths", "mask"),
+    ),
+    Case(
         "one-key",
         "SDPA-LENGTHS",
         "a single key: every query gets its value",

@@ -256,6 +256,7 @@ def test_inputs_unchanged(grade: Grader) -> None:
 def test_result_is_fresh(grade: Grader) -> None:
     protocols.result_is_fresh(grade, case("mask-2d"), (*ALL, "mask"))
     protocols.result_is_fresh(grade, case("one-key"), ALL)
+    protocols.result_is_fresh(grade, case("all-one"), ALL)
 
 
 @check("SDPA-STATELESS")

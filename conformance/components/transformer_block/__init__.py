@@ -1,1 +1,1 @@
-"""A pre-norm transformer block: attention, then the feed-forward network, each on a residual path."""
+"""A pre-norm transformer block: attention and feed-forward network on a residual stream."""

@@ -24,10 +24,10 @@ def transformer_lm(
     weights: Mapping[str, Array],
     in_indices: Any,
 ) -> Array:
-    """Logits (..., seq, vocab_size) of the token that follows each token of `in_indices` (..., seq).
+    """Logits of the token that follows each token.
 
-    Embedding, blocks 0 .. num_layers-1, final norm, linear head. Radford et al. 2018; course 3.1,
-    3.2 and 3.6.
+    `in_indices` (..., seq); the result is (..., seq, vocab_size). Embedding, blocks 0 to
+    num_layers - 1, final norm, linear head. Radford et al. 2018; course 3.1, 3.2 and 3.6.
     """
     table = weights["token_embeddings.weight"]
     x = embedding(vocab_size=vocab_size, d_model=d_model, weights=table, token_ids=in_indices)

@@ -1,0 +1,192 @@
+"""Checks of the transformer block."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from conformance.components.transformer_block.cases import COMPONENT, X
+from conformance.components.transformer_block.inputs import arguments
+from conformance.numerics.draw import Draw
+from conformance.suite import Grader, check, protocols
+from conformance.suite.check import HALF
+
+case = COMPONENT.case
+
+SIZES = st.tuples(
+    st.integers(1, 2),  # batch
+    st.integers(2, 4),  # length
+    st.integers(1, 2),  # heads
+    st.integers(1, 2),  # pairs of a head
+    st.integers(1, 5),  # d_ff
+    st.integers(0, 2**20),  # seed
+)
+
+
+@check("BLOCK-DEFINITION")
+def test_definition(grade: Grader) -> None:
+    grade.matches_definition(*COMPONENT.cases_of("BLOCK-DEFINITION"))
+
+
+@check("BLOCK-PRE-NORM")
+def test_norms_before(grade: Grader) -> None:
+    grade.matches_definition(*COMPONENT.cases_of("BLOCK-PRE-NORM"))
+
+
+@check("BLOCK-RESIDUAL")
+def test_residual_paths(grade: Grader) -> None:
+    grade.matches_definition(*COMPONENT.cases_of("BLOCK-RESIDUAL"))
+
+
+@check("BLOCK-IDENTITY")
+def test_identity(grade: Grader) -> None:
+    grade.matches_definition(case("identity"), case("no-attention"))
+
+
+@check("BLOCK-NORMS")
+def test_two_gains(grade: Grader) -> None:
+    grade.matches_definition(*COMPONENT.cases_of("BLOCK-NORMS"))
+
+
+@check("BLOCK-EPS")
+def test_small_streams(grade: Grader) -> None:
+    grade.matches_definition(*COMPONENT.cases_of("BLOCK-EPS"))
+
+
+@check("BLOCK-FEED-FORWARD")
+def test_feed_forward(grade: Grader) -> None:
+    grade.matches_definition(*COMPONENT.cases_of("BLOCK-FEED-FORWARD"))
+
+
+@check("BLOCK-CAUSAL")
+def test_causal(grade: Grader) -> None:
+    grade.matches_definition(*COMPONENT.cases_of("BLOCK-CAUSAL"))
+
+
+@check("BLOCK-CAUSAL", profile="standard")
+def test_later_tokens_change_nothing(grade: Grader) -> None:
+    def law(sizes: tuple[int, ...]) -> None:
+        batch, length, heads, pairs, d_ff, _ = sizes
+        draw = Draw("block", *sizes)
+        widths: dict[str, Any] = {"d_model": 2 * pairs * heads, "num_heads": heads, "d_ff": d_ff}
+        example = grade.made(arguments(draw, (batch,), length, **widths), "drawn")
+        x = example.arguments["in_features"]
+        first = int(draw.integers(1, length))
+        changed = x.copy()
+        changed[:, first:] = draw.normal(*x[:, first:].shape, scale=3.0)
+        before = (slice(None), slice(first))
+        claim = "before the token that was changed, the result"
+        protocols.unaffected(grade, example, {"in_features": changed}, before, before, claim)
+
+    grade.for_all(SIZES, law)
+
+
+@check("BLOCK-ROTATION")
+def test_rotation(grade: Grader) -> None:
+    grade.matches_definition(*COMPONENT.cases_of("BLOCK-ROTATION"))
+
+
+@check("BLOCK-TABLE")
+def test_whole_table(grade: Grader) -> None:
+    grade.matches_definition(*COMPONENT.cases_of("BLOCK-TABLE"))
+
+
+@check("BLOCK-SIZES")
+def test_sizes(grade: Grader) -> None:
+    grade.matches_definition(*COMPONENT.cases_of("BLOCK-SIZES"))
+
+
+@check("BLOCK-STABLE")
+def test_extreme_values(grade: Grader) -> None:
+    grade.matches_definition(*COMPONENT.cases_of("BLOCK-STABLE"))
+
+
+@check("BLOCK-WEIGHT-NAMES")
+def test_weights_by_name(grade: Grader) -> None:
+    grade.matches_definition(*COMPONENT.cases_of("BLOCK-WEIGHT-NAMES"))
+
+
+# ---------------------------------------------------------------- gradients
+
+
+@check("BLOCK-GRADIENT")
+def test_gradient(grade: Grader) -> None:
+    grade.matches_definition(*COMPONENT.cases_of("BLOCK-GRADIENT"))
+
+
+@check("BLOCK-WEIGHT-GRADIENT")
+def test_gradients_of_weights(grade: Grader) -> None:
+    grade.matches_definition(*COMPONENT.cases_of("BLOCK-WEIGHT-GRADIENT"))
+
+
+@check("BLOCK-BACKWARD-TWICE")
+def test_backward_twice(grade: Grader) -> None:
+    protocols.backward_twice(grade, case("gradient"))
+
+
+# ---------------------------------------------------------------- shapes that SHOULD work
+
+
+@check("BLOCK-LEADING-AXES")
+def test_leading_axes(grade: Grader) -> None:
+    grade.matches_definition(*COMPONENT.cases_of("BLOCK-LEADING-AXES"))
+
+
+@check("BLOCK-EMPTY-BATCH")
+def test_empty_batch(grade: Grader) -> None:
+    grade.matches_definition(case("empty"))
+
+
+# ---------------------------------------------------------------- a function of its arguments
+
+
+@check("BLOCK-STRIDES")
+def test_layouts(grade: Grader) -> None:
+    protocols.layouts(grade, case("ordinary"), "in_features", ("transposed", "sliced", "expanded"))
+
+
+@check("BLOCK-PURE")
+def test_input_unchanged(grade: Grader) -> None:
+    protocols.inputs_unchanged(grade, case("gradient"), X)
+
+
+@check("BLOCK-WEIGHTS-UNCHANGED")
+def test_weights_unchanged(grade: Grader) -> None:
+    protocols.inputs_unchanged(grade, case("gradient"), ("weights",))
+
+
+@check("BLOCK-FRESH")
+def test_result_is_fresh(grade: Grader) -> None:
+    protocols.result_is_fresh(grade, case("ordinary"), X)
+    protocols.result_is_fresh(grade, case("identity"), X)
+
+
+@check("BLOCK-STATELESS")
+def test_independent_of_other_calls(grade: Grader) -> None:
+    protocols.repeats(grade, case("ordinary"))
+    names = ("ordinary", "theta-small", "narrow-heads", "full-table", "long", "one-head")
+    protocols.independent_of_other_calls(grade, *map(case, names))
+
+
+@check("BLOCK-MODES")
+def test_without_gradients(grade: Grader) -> None:
+    protocols.without_gradients(grade, case("ordinary"))
+
+
+# ---------------------------------------------------------------- dtypes
+
+
+@check("BLOCK-HALF", dtypes=HALF)
+def test_half_is_accepted(grade: Grader) -> None:
+    protocols.accepted(grade, case("half"), case("half-gradient"))
+
+
+@check("BLOCK-HALF-VALUES", dtypes=(*HALF, "float64"))
+def test_values_in_other_dtypes(grade: Grader) -> None:
+    protocols.right_where_answered(grade, case("half"))
+
+
+@check("BLOCK-FLOAT64", dtypes=("float64",))
+def test_float64_is_accepted(grade: Grader) -> None:
+    protocols.accepted(grade, *COMPONENT.cases_of("BLOCK-FLOAT64"))

@@ -1,0 +1,132 @@
+"""The first steps of a grading run in pytest, before anything heavy is imported.
+
+Options are checked and the candidate is found first. Then the candidate's folders are taken off the
+judge's `sys.path`, so that its `numpy.py` or `tabulate.py` is not imported in place of the real
+one. Only then comes the rest of the suite.
+"""
+
+from __future__ import annotations
+
+import signal
+import site
+import sys
+import threading
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from conformance.candidate.resolve import Submission, resolve
+from conformance.errors import ConformanceError, UsageError, internal_error
+from conformance.options import OPTIONS, GradeOptions, command_line
+from conformance.plugin import IMPL
+from conformance.spec import component_names
+from conformance.streams import Patient
+
+
+def prepare(config: pytest.Config) -> int | None:
+    """Check the options, find the candidate, start its process, register the hooks of the run.
+
+    Returns an exit code after one clear message when that is not possible, else None.
+    """
+    if not is_remote(config):
+        _end_like_an_interrupt(config)
+        _keep_on_when_nobody_reads(config)
+    try:
+        _prepare(config)
+    except ConformanceError as error:
+        return _refuse(config, error)
+    except KeyboardInterrupt:
+        return _refuse(config, ConformanceError("interrupted before anything was graded"))
+    except Exception as error:
+        return _refuse(config, internal_error(error, "starting the run"))
+    return None
+
+
+def is_remote(config: pytest.Config) -> bool:
+    """Whether this is a process of pytest-xdist that runs a part of the checks."""
+    return hasattr(config, "workerinput")
+
+
+def _prepare(config: pytest.Config) -> None:
+    cwd = Path(config.invocation_params.dir)
+    options = _options(config)
+    submission = _resolved(options, cwd)
+    forget_paths(submission.root)
+
+    from conformance.grading import Grading
+    from conformance.spec import COMPONENTS_FOLDER
+
+    grading = Grading.open(config, options, submission, cwd)
+    config.pluginmanager.register(grading, "conformance-grading")
+    config.args = [str(COMPONENTS_FOLDER)]
+    config.args_source = config.ArgsSource.ARGS
+
+
+def _options(config: pytest.Config) -> GradeOptions:
+    """The options of the command; what it names in place of paths are components and checks."""
+    given: dict[str, Any] = {o.key: config.getoption(f"conformance_{o.key}") for o in OPTIONS}
+    for word in config.option.file_or_dir or ():
+        name, _, rest = str(word).partition("::")
+        if name not in component_names():
+            raise UsageError(
+                f"{word}: with --impl no path can be given; name a component, the id of a check, "
+                "or use --component and --check"
+            )
+        key = "check" if rest else "component"
+        given[key] = [*(given[key] or ()), str(word)]
+    return GradeOptions.parse(config.getoption(IMPL), given, command_line())
+
+
+def _resolved(options: GradeOptions, cwd: Path) -> Submission:
+    try:
+        return resolve(options.impl, cwd=cwd)
+    except (OSError, ValueError) as error:  # a name that is too long, a folder that cannot be read
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"--impl={options.impl[:200]}: {reason}") from None
+
+
+def forget_paths(root: Path) -> None:
+    """Take the submission's folders off `sys.path`, except for installed packages and ours."""
+    ours = Path(__file__).resolve().parents[1]
+    user = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
+    installed = [Path(p).resolve() for p in (sys.prefix, sys.base_prefix, *user)]
+    kept = [folder for folder in installed if folder.is_relative_to(root)]
+    for entry in list(sys.path):
+        path = Path(entry or ".").resolve()
+        if not path.is_relative_to(root) or path == ours:
+            continue
+        if not any(path.is_relative_to(folder) for folder in kept):
+            sys.path.remove(entry)
+
+
+def _refuse(config: pytest.Config, error: ConformanceError) -> int:
+    message = f"conformance: {error.text}"
+    if is_remote(config):
+        pytest.exit(message, returncode=int(error.exit_code))
+    stream = Patient.around(sys.stderr)
+    stream.write(message + "\n")
+    stream.flush()
+    return int(error.exit_code)
+
+
+def _end_like_an_interrupt(config: pytest.Config) -> None:
+    """Let SIGTERM end the run like Ctrl-C: with a report that says incomplete."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt(f"ended by {signal.Signals(number).name}")
+
+    if threading.current_thread() is threading.main_thread():
+        before = signal.signal(signal.SIGTERM, stop) or signal.SIG_DFL
+
+        def restore() -> None:
+            signal.signal(signal.SIGTERM, before)
+
+        config.add_cleanup(restore)
+
+
+def _keep_on_when_nobody_reads(config: pytest.Config) -> None:
+    before = sys.stdout
+    sys.stdout = Patient.around(before)
+    config.add_cleanup(lambda: setattr(sys, "stdout", before))

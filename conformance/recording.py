@@ -1,0 +1,135 @@
+"""Where the results of a run go: the stream, and the reports that are made from it."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from conformance import SPEC_VERSION, __version__
+from conformance.errors import ConformanceError, InternalError
+from conformance.report import Candidate, Header, ResultsWriter, Verdict, write_reports
+
+if TYPE_CHECKING:
+    from conformance.candidate.messages import Description
+    from conformance.candidate.resolve import Submission
+    from conformance.options import GradeOptions
+    from conformance.session import GradingRun
+
+
+class Recorder:
+    """Writes the results of a run as they come and makes the reports from them.
+
+    UsageError when the folder cannot be written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.results = folder / "results.jsonl"
+        self.writer = ResultsWriter(self.results)
+        self.started = False
+        self.failed = False
+
+    def header(self, run: GradingRun, collected: int) -> None:
+        """Write the first line: what is graded, with how many checks."""
+        options, description, planned = run.options, run.describe(), len(run.plan())
+        self.writer.header(
+            Header(
+                suite_version=__version__,
+                spec_version=SPEC_VERSION,
+                fixtures_sha256=run.golden.sha256,
+                candidate=candidate(run.submission),
+                command=options.command,
+                seed=options.seed,
+                profile=options.profile,
+                level=options.level,
+                dtypes=options.dtype,
+                device=options.device,
+                selected=run.selected(),
+                complete_selection=collected == planned,
+                deselected=max(0, planned - collected),
+                collected=collected,
+                environment=environment(description),
+                isolation=description.isolation,
+                notices=(*run.notices(), *description.notices),
+                started=_now(),
+            )
+        )
+        self.started = True
+
+    def check(self, record: Mapping[str, Any]) -> None:
+        """Write one check."""
+        self.writer.check(record)
+
+    def error(self, error: ConformanceError) -> None:
+        """Write why there is no verdict; only the first time, later errors follow from it."""
+        if not self.failed:
+            self.failed = True
+            self.writer.error(error.text, int(error.exit_code))
+
+    def conclude(self, interrupted: bool) -> Verdict:
+        """Write the footer, close, and write the reports; the verdict.
+
+        InternalError when the results are not those of this run any more.
+        """
+        if self.started:
+            self.writer.footer(finished=_now(), interrupted=interrupted)
+        self._must_be_ours()
+        verdict = write_reports(self.results, self.folder)
+        self._must_be_ours()
+        self.writer.close()
+        return verdict
+
+    def _must_be_ours(self) -> None:
+        if not self.writer.in_place():
+            raise InternalError(
+                f"another run has written to {self.folder} in the meantime, so this one has no "
+                "verdict; give each run a folder of its own with --report"
+            )
+
+
+def report_folder(options: GradeOptions, name: str, cwd: Path) -> Path:
+    """The folder for the reports on a candidate of that name.
+
+    To repeat a single check must not replace the report that it was found in.
+    """
+    if options.report is not None:
+        return cwd / options.report
+    kept = "".join(c if c.isalnum() or c in "-_." else "_" for c in name).strip(".")[:100]
+    folder = cwd / "reports" / (kept or "candidate")
+    return folder / "replay" if options.check else folder
+
+
+def candidate(submission: Submission) -> Candidate:
+    """The candidate as reports name it."""
+    return Candidate(
+        name=submission.name,
+        path=str(submission.adapters or submission.root),
+        module=submission.module,
+        how=submission.how,
+        ignored=submission.ignored,
+    )
+
+
+def environment(description: Description) -> dict[str, Any]:
+    """Where the candidate and the judge ran."""
+    import numpy
+
+    return {
+        "candidate_python": description.python,
+        "torch": description.torch,
+        "device": description.device,
+        "device_name": description.device_name,
+        "threads": description.threads,
+        "platform": description.platform,
+        "judge_python": platform.python_version(),
+        "numpy": numpy.__version__,
+        "cpu_count": os.cpu_count(),
+    }
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
