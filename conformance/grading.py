@@ -15,7 +15,7 @@ from conformance.errors import ConformanceError, ExitCode, InternalError, intern
 from conformance.items import ADVICE, FAULT, RECORD, WORDS, CheckItem, Suite, property_of
 from conformance.options import GradeOptions
 from conformance.prepare import is_remote
-from conformance.recording import Recorder, report_folder
+from conformance.recording import Recorder
 from conformance.report import Verdict, read_results, summary_text
 from conformance.session import GradingRun
 from conformance.spec import COMPONENTS_FOLDER
@@ -55,7 +55,7 @@ class Grading:
         """Open the results, start the candidate's process. Raises ConformanceError."""
         recorder = None
         if not is_remote(config) and not config.option.collectonly:
-            recorder = Recorder(report_folder(options, submission.name, cwd))
+            recorder = Recorder(options, submission, cwd)
         try:
             run = GradingRun.open(options, submission)
         except ConformanceError as error:

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from conformance.options import OPTIONS
+from conformance.spec import COMPONENTS_FOLDER
 
 IMPL = "conformance_impl"
 """Where pytest keeps the value of `--impl`; a name of ours, another suite may have that option."""
@@ -99,6 +100,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) 
     command = _from_command(early_config)
     if _asks_for_grading(command):
         args[:] = [*_from_environment(), *command]
+    args.append(str(COMPONENTS_FOLDER))  # so that pytest does not look at `testpaths`
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -21,7 +21,7 @@ from conformance.candidate.resolve import Submission, resolve
 from conformance.errors import ConformanceError, UsageError, internal_error
 from conformance.options import OPTIONS, GradeOptions, command_line
 from conformance.plugin import IMPL
-from conformance.spec import component_names
+from conformance.spec import COMPONENTS_FOLDER, component_names
 from conformance.streams import Patient
 
 
@@ -56,7 +56,6 @@ def _prepare(config: pytest.Config) -> None:
     forget_paths(submission.root)
 
     from conformance.grading import Grading
-    from conformance.spec import COMPONENTS_FOLDER
 
     grading = Grading.open(config, options, submission, cwd)
     config.pluginmanager.register(grading, "conformance-grading")
@@ -68,6 +67,8 @@ def _options(config: pytest.Config) -> GradeOptions:
     """The options of the command; what it names in place of paths are components and checks."""
     given: dict[str, Any] = {o.key: config.getoption(f"conformance_{o.key}") for o in OPTIONS}
     for word in config.option.file_or_dir or ():
+        if word == str(COMPONENTS_FOLDER):
+            continue
         name, _, rest = str(word).partition("::")
         if name not in component_names():
             raise UsageError(
@@ -129,4 +130,5 @@ def _end_like_an_interrupt(config: pytest.Config) -> None:
 def _keep_on_when_nobody_reads(config: pytest.Config) -> None:
     before = sys.stdout
     sys.stdout = Patient.around(before)
-    config.add_cleanup(lambda: setattr(sys, "stdout", before))
+    if before is not None:
+        config.add_cleanup(lambda: setattr(sys, "stdout", before))

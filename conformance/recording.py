@@ -26,35 +26,44 @@ class Recorder:
     UsageError when the folder cannot be written.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.results = folder / "results.jsonl"
+    def __init__(self, options: GradeOptions, submission: Submission, cwd: Path) -> None:
+        self.options = options
+        self.submission = submission
+        self.folder = report_folder(options, submission.name, cwd)
+        self.results = self.folder / "results.jsonl"
         self.writer = ResultsWriter(self.results)
         self.started = False
         self.failed = False
 
-    def header(self, run: GradingRun, collected: int) -> None:
-        """Write the first line: what is graded, with how many checks."""
-        options, description, planned = run.options, run.describe(), len(run.plan())
+    def header(self, run: GradingRun | None = None, collected: int = 0) -> None:
+        """Write the first line: what is graded, with how many checks.
+
+        Without a run: one in which nothing could be graded.
+        """
+        options, submission = self.options, self.submission
+        description = run.description if run else None
+        planned = len(run.plan()) if run else collected
         self.writer.header(
             Header(
                 suite_version=__version__,
                 spec_version=SPEC_VERSION,
-                fixtures_sha256=run.golden.sha256,
-                candidate=candidate(run.submission),
+                fixtures_sha256=run.golden.sha256 if run else "",
+                candidate=candidate(submission),
                 command=options.command,
                 seed=options.seed,
                 profile=options.profile,
                 level=options.level,
                 dtypes=options.dtype,
                 device=options.device,
-                selected=run.selected(),
-                complete_selection=collected == planned,
+                selected=run.selected() if run else (),
+                complete_selection=run is not None and collected == planned,
                 deselected=max(0, planned - collected),
                 collected=collected,
                 environment=environment(description),
-                isolation=description.isolation,
-                notices=(*run.notices(), *description.notices),
+                isolation=description.isolation if description else (),
+                notices=(*run.notices(), *(description.notices if description else ()))
+                if run
+                else (),
                 started=_now(),
             )
         )
@@ -68,6 +77,8 @@ class Recorder:
         """Write why there is no verdict; only the first time, later errors follow from it."""
         if not self.failed:
             self.failed = True
+            if not self.started:
+                self.header()
             self.writer.error(error.text, int(error.exit_code))
 
     def conclude(self, interrupted: bool) -> Verdict:
@@ -75,8 +86,9 @@ class Recorder:
 
         InternalError when the results are not those of this run any more.
         """
-        if self.started:
-            self.writer.footer(finished=_now(), interrupted=interrupted)
+        if not self.started:  # stopped before it was known what there is to grade
+            self.header()
+        self.writer.footer(finished=_now(), interrupted=interrupted)
         self._must_be_ours()
         verdict = write_reports(self.results, self.folder)
         self._must_be_ours()
@@ -114,17 +126,15 @@ def candidate(submission: Submission) -> Candidate:
     )
 
 
-def environment(description: Description) -> dict[str, Any]:
-    """Where the candidate and the judge ran."""
+def environment(description: Description | None) -> dict[str, Any]:
+    """Where the candidate and the judge ran; only the judge, where the candidate did not."""
     import numpy
 
+    names = ("torch", "device", "device_name", "threads", "platform")
+    loaded = {} if description is None else {"candidate_python": description.python}
     return {
-        "candidate_python": description.python,
-        "torch": description.torch,
-        "device": description.device,
-        "device_name": description.device_name,
-        "threads": description.threads,
-        "platform": description.platform,
+        **loaded,
+        **({name: getattr(description, name) for name in names} if description else {}),
         "judge_python": platform.python_version(),
         "numpy": numpy.__version__,
         "cpu_count": os.cpu_count(),

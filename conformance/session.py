@@ -302,8 +302,15 @@ class GradingRun:
         words = ["conformance", "grade", options.impl]
         for name, value in options.not_default().items():
             for one in value if isinstance(value, tuple) else (value,):
-                words += [f"--{name.replace('_', '-')}", *([] if one is True else [str(one)])]
+                words += [f"--{name.replace('_', '-')}", *_words(one)]
         return shlex.join(words)
+
+
+def _words(value: Any) -> list[str]:
+    """The value of an option as words of a command; none for a flag."""
+    if value is True:
+        return []
+    return [f"{value:g}" if isinstance(value, float) else str(value)]
 
 
 def _checks_of(name: str) -> list[Check]:

@@ -53,26 +53,31 @@ class Capture:
         self._limit = limit
         self._now = Bounded(limit)
         self._carry = b""
+        self._ended = False
         self._done: OrderedDict[str, str] = OrderedDict()
         self._change = threading.Condition()
         self._thread = threading.Thread(target=self._drain, daemon=True)
         self._thread.start()
 
     def _drain(self) -> None:
-        descriptor = self._stream.fileno()
-        while True:
-            try:
-                data = os.read(descriptor, 1 << 16)
-            except OSError:
-                data = b""
-            with self._change:
-                if not data:
-                    self._now.add(self._carry)
-                    self._carry = b""
+        with self._stream as stream:
+            descriptor = stream.fileno()
+            while data := self._read(descriptor):
+                with self._change:
+                    self._feed(self._carry + data)
                     self._change.notify_all()
-                    return
-                self._feed(self._carry + data)
-                self._change.notify_all()
+        with self._change:
+            self._now.add(self._carry)
+            self._carry = b""
+            self._ended = True
+            self._change.notify_all()
+
+    @staticmethod
+    def _read(descriptor: int) -> bytes:
+        try:
+            return os.read(descriptor, 1 << 16)
+        except OSError:
+            return b""
 
     def _feed(self, data: bytes) -> None:
         """Sorts `data` into the text so far and the marks that end it."""
@@ -104,9 +109,7 @@ class Capture:
     def take(self, identity: str, timeout: float = 2.0) -> str:
         """What was printed up to the mark of `identity`, sent before the answer."""
         with self._change:
-            arrived = self._change.wait_for(
-                lambda: identity in self._done or not self._thread.is_alive(), timeout
-            )
+            arrived = self._change.wait_for(lambda: identity in self._done or self._ended, timeout)
             if arrived and identity in self._done:
                 return self._done.pop(identity)
             return self._now.text()

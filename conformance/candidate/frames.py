@@ -1,4 +1,4 @@
-"""Frames between judge and worker, on the judge's side: built from calls, read with suspicion.
+"""Frames between judge and worker, on the judge's side: written plainly, read with suspicion.
 
 A frame is two little-endian 64-bit lengths, a JSON header and a body in the safetensors format.
 Nothing in it can execute when it is decoded.  What comes from the worker may have been written by
@@ -9,7 +9,7 @@ the candidate, so every length, type and name is checked; whatever does not fit 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 import ml_dtypes
@@ -17,8 +17,7 @@ import numpy as np
 import safetensors
 
 from conformance.candidate.messages import Call, Description, ModuleCall, Outcome, Reply
-from conformance.candidate.worker import PREFIX, pack
-from conformance.errors import InternalError
+from conformance.candidate.worker import PREFIX
 
 if TYPE_CHECKING:
     from conformance.candidate.messages import Array
@@ -30,7 +29,7 @@ MAX_NAMES = 100_000
 
 Header = dict[str, Any]
 
-_DTYPES: dict[str, Any] = {
+DTYPES: dict[str, Any] = {
     "F64": np.dtype(np.float64),
     "F32": np.dtype(np.float32),
     "F16": np.dtype(np.float16),
@@ -42,10 +41,10 @@ _DTYPES: dict[str, Any] = {
     "U8": np.dtype(np.uint8),
     "BOOL": np.dtype(np.bool_),
 }
-_NAMES = {dtype: name for name, dtype in _DTYPES.items()}
+NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 #: names as torch gives them -> dtype of the array that must come with them
-_TORCH_NAMES = {dtype.name: dtype for dtype in _DTYPES.values()}
+_TORCH_NAMES = {dtype.name: dtype for dtype in DTYPES.values()}
 
 
 class MalformedFrame(Exception):
@@ -82,81 +81,6 @@ def read_frame(stream: IO[bytes]) -> tuple[Header, bytes] | None:
     return header, body
 
 
-# -- requests ------------------------------------------------------------------------------------
-
-
-class _Tensors:
-    """Collects the arrays of one request under short names."""
-
-    def __init__(self) -> None:
-        self._packed: list[tuple[str, str, Sequence[int], bytes]] = []
-
-    def add(self, array: Array) -> str:
-        array = np.asarray(array)
-        code = _NAMES.get(array.dtype)
-        if code is None:
-            raise InternalError(f"arrays of dtype {array.dtype} cannot be sent")
-        name = f"t{len(self._packed)}"
-        self._packed.append((name, code, array.shape, array.tobytes()))
-        return name
-
-    def value(self, value: Any) -> Header:
-        """One argument: a tensor, a dict of tensors, or a plain value."""
-        if isinstance(value, np.ndarray):
-            return {"tensor": self.add(value)}
-        if isinstance(value, Mapping):
-            return {"dict": {str(key): self.add(entry) for key, entry in value.items()}}
-        if isinstance(value, np.generic):
-            return {"value": value.item()}
-        if value is None or isinstance(value, bool | int | float | str):
-            return {"value": value}
-        raise InternalError(f"an argument of type {type(value).__name__} cannot be sent")
-
-    def body(self) -> bytes:
-        return pack(self._packed) if self._packed else b""
-
-
-def encode_call(call: Call | ModuleCall, identity: str) -> tuple[Header, bytes]:
-    """Header and body of the request for `call`."""
-    tensors = _Tensors()
-    work = _encode_module if isinstance(call, ModuleCall) else _encode_function
-    header = work(call, tensors)  # type: ignore[arg-type]
-    header["id"] = identity
-    return header, tensors.body()
-
-
-def _encode_function(call: Call, tensors: _Tensors) -> Header:
-    if call.wrt and call.cotangent is None:
-        raise InternalError("a call with `wrt` needs a cotangent")
-    return {
-        "op": "call",
-        "function": call.function,
-        "arguments": {name: tensors.value(value) for name, value in call.arguments.items()},
-        "layouts": dict(call.layouts),
-        "wrt": list(call.wrt),
-        "cotangent": None if call.cotangent is None else tensors.add(call.cotangent),
-        "mode": call.mode,
-        "repeat": call.repeat,
-        "backward_passes": call.backward_passes,
-    }
-
-
-def _encode_module(call: ModuleCall, tensors: _Tensors) -> Header:
-    state = call.state
-    return {
-        "op": "module",
-        "class_name": call.class_name,
-        "constructor": {k: tensors.value(v)["value"] for k, v in call.constructor.items()},
-        "seed": call.seed,
-        "state": None if state is None else {k: tensors.add(v) for k, v in state.items()},
-        "convert": call.convert,
-        "inputs": [tensors.value(value) for value in call.inputs],
-        "cotangent": None if call.cotangent is None else tensors.add(call.cotangent),
-        "return_state": call.return_state,
-        "steps": call.steps,
-    }
-
-
 # -- answers -------------------------------------------------------------------------------------
 
 
@@ -170,7 +94,7 @@ def decode_tensors(body: bytes) -> dict[str, Array]:
         raise MalformedFrame("a body that is not in the safetensors format") from None
     arrays: dict[str, Array] = {}
     for name, entry in entries:
-        dtype = _DTYPES.get(entry["dtype"])
+        dtype = DTYPES.get(entry["dtype"])
         if dtype is None:
             raise MalformedFrame(f"a tensor of the unknown dtype {entry['dtype']}")
         array = np.frombuffer(bytes(entry["data"]), dtype=dtype)
@@ -284,25 +208,30 @@ def _check_reply(reply: Reply, call: Call | ModuleCall) -> None:
         raise MalformedFrame("an output of another dtype than it says")
     if isinstance(call, Call) and call.wrt and set(reply.gradients) != set(call.wrt):
         raise MalformedFrame("gradients of other arguments than asked for")
-    shapes = _shapes(call)
+    shapes = {name: array.shape for name, array in _asked(call).items()}
     for gradients in (reply.gradients, reply.second_gradients):
         for name, gradient in gradients.items():
             if gradient is not None and gradient.shape != shapes.get(name, gradient.shape):
                 raise MalformedFrame(f"a gradient of the wrong shape for {name[:100]}")
 
 
-def _shapes(call: Call | ModuleCall) -> dict[str, tuple[int, ...]]:
-    """Shape of every array among the arguments, entries of dicts as "weights.x"."""
-    if isinstance(call, ModuleCall):
-        first = call.inputs[0] if call.inputs else None
-        return {"input": first.shape} if isinstance(first, np.ndarray) else {}
-    shapes: dict[str, tuple[int, ...]] = {}
-    for name, value in call.arguments.items():
+def arrays_of(arguments: Mapping[str, Any]) -> dict[str, Array]:
+    """Every array among the arguments, entries of dicts as "weights.x"."""
+    arrays: dict[str, Array] = {}
+    for name, value in arguments.items():
         if isinstance(value, Mapping):
-            shapes |= {f"{name}.{key}": np.shape(entry) for key, entry in value.items()}
+            arrays |= {f"{name}.{key}": np.asarray(entry) for key, entry in value.items()}
         elif isinstance(value, np.ndarray):
-            shapes[name] = value.shape
-    return shapes
+            arrays[name] = value
+    return arrays
+
+
+def _asked(call: Call | ModuleCall) -> dict[str, Array]:
+    """The arrays whose gradients may come back."""
+    if isinstance(call, Call):
+        return arrays_of(call.arguments)
+    first = call.inputs[0] if call.inputs else None
+    return {"input": first} if isinstance(first, np.ndarray) else {}
 
 
 #: what an entry of "parameters", "buffers" and "state" of a module holds

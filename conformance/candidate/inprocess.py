@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from conformance.candidate import frames, worker
+from conformance.candidate import encode, frames, worker
 from conformance.candidate.messages import Call, Description, ModuleCall, Reply
 from conformance.errors import LoadError
 
@@ -34,7 +34,7 @@ class LocalCaller:
 
     def call(self, call: Call | ModuleCall) -> Reply:
         """The reply to one call; only an interruption by the user gets through as an error."""
-        header, body = frames.encode_call(call, "local")
+        header, body = encode.encode_call(call, "local")
         # as JSON there and back: what cannot travel must not work here either
         header = json.loads(json.dumps(header))
         answer, tensors = self.executor.execute(header, worker.decode_tensors(bytearray(body)))

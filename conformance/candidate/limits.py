@@ -1,7 +1,8 @@
 """Limits on the candidate's process, and everything that differs between platforms.
 
-Nothing outside this module asks which system it runs on.  What a platform does not offer is left
-out, and `Description.isolation` (and with it the report) says what was in force.
+Nothing else on the judge's side asks which system it runs on; `worker.py`, which has to stand
+alone, tries what may be missing and goes on without.  What a platform lacks is left out, and
+`Description.isolation` (and with it the report) says what was in force.
 """
 
 from __future__ import annotations

@@ -27,13 +27,12 @@ from __future__ import annotations
 import difflib
 import importlib.machinery
 import sys
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from conformance.candidate import sources
+from conformance.candidate import project, sources
 from conformance.candidate.sources import Source, contract_functions, entries, skipped
 from conformance.errors import LoadError, UsageError
 
@@ -44,11 +43,7 @@ KNOWN = {
     "rotary-embedding-torch": "rotary_embedding_torch.py",
 }
 OWN_PACKAGE = "reference_impl"
-CONFIG_NAME = "conformance.toml"
 DEEPEST = 4
-
-_INSTALLED = ("site-packages", "dist-packages")
-_PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", ".git", CONFIG_NAME)
 
 
 @dataclass(frozen=True)
@@ -92,6 +87,7 @@ class Submission:
             "found": dict(self.found),
             "modules": dict(self.modules),
             "distributions": [list(pair) for pair in self.distributions],
+            "ours": self.ours,
             "contract": sorted(contract_functions()),
         }
 
@@ -187,9 +183,9 @@ def _project_root(path: Path, source: Source) -> Path:
     """The folder that the project of an adapters file fills: where its project file is, if near."""
     base, _ = _package_of(path, source, None)
     for folder in (base, *list(base.parents)[:2]):
-        if folder.name in _INSTALLED or folder == Path.home() or folder == folder.parent:
+        if folder.name in project.INSTALLED or folder == Path.home() or folder == folder.parent:
             break
-        if _is_project(folder):
+        if project.is_project(folder):
             return folder
     return base
 
@@ -201,10 +197,10 @@ def _folder(folder: Path) -> Submission:
     """The adapters module, or the classes, of a submission's folder."""
     if not entries(folder):
         raise LoadError(f"{folder} is empty; --impl takes the folder that holds the submission")
-    config = _read_config(folder)
+    config = project.read_config(folder)
     if "adapters" in config:
         chosen = sources.read(folder / config["adapters"])
-        how = f"{config['adapters']}, as {CONFIG_NAME} says"
+        how = f"{config['adapters']}, as {project.CONFIG_NAME} says"
         return _with_adapters(folder, chosen, how, modules=config.get("modules", {}))
     for how, paths in _steps(folder):
         ranked = _ranked(paths)
@@ -216,40 +212,6 @@ def _folder(folder: Path) -> Submission:
                 folder, ranked[0], text, ignored=ignored, modules=config.get("modules", {})
             )
     return _by_classes(folder, config.get("modules", {}))
-
-
-def _read_config(folder: Path) -> dict[str, Any]:
-    """The checked content of conformance.toml; it may say where things are and nothing else."""
-    path = folder / CONFIG_NAME
-    if not path.is_file():
-        return {}
-    try:
-        config = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"{path} is not valid TOML: {error}") from None
-    unknown = sorted(set(config) - {"adapters", "modules"})
-    if unknown:
-        raise UsageError(
-            f"{path} has unknown keys: {', '.join(unknown)} (allowed are 'adapters' and 'modules')"
-        )
-    _check_config(path, config)
-    return config
-
-
-def _check_config(path: Path, config: Mapping[str, Any]) -> None:
-    adapters = config.get("adapters", "adapters.py")
-    if not isinstance(adapters, str) or not adapters.endswith(".py"):
-        raise UsageError(f'{path}: adapters must be the path of a Python file, as in "adapters.py"')
-    if "adapters" in config and not (path.parent / adapters).is_file():
-        raise UsageError(f"{path}: adapters = {adapters!r}, but there is no such file")
-    if not sources.inside(path.parent / adapters, path.parent):
-        raise UsageError(f"{path}: adapters = {adapters!r} leads out of the submission's folder")
-    modules = config.get("modules", {})
-    good = isinstance(modules, dict) and all(
-        isinstance(v, str) and v.count(":") == 1 and all(v.split(":")) for v in modules.values()
-    )
-    if not good:
-        raise UsageError(f'{path}: modules must be a table like RMSNorm = "package.module:RMSNorm"')
 
 
 def _steps(folder: Path) -> Iterator[tuple[str, list[Path]]]:
@@ -302,7 +264,7 @@ def _package_of(path: Path, source: Source, root: Path | None) -> tuple[Path, st
     """
     folders = 0
     while (path.parents[folders] / "__init__.py").is_file() and path.parents[folders].name:
-        if path.parents[folders] == root and _is_project(root):
+        if path.parents[folders] == root and project.is_project(root):
             break
         folders += 1
     if not folders and path.parent != root and path.parent.name in ("tests", "test"):
@@ -310,21 +272,6 @@ def _package_of(path: Path, source: Source, root: Path | None) -> tuple[Path, st
     folders = min(max(folders, source.depth()), len(path.parents) - 1)
     names = [p.name.replace(".", "_") for p in reversed(list(path.parents)[:folders])]
     return path.parents[folders], ".".join([*names, path.stem])
-
-
-def _is_project(folder: Path) -> bool:
-    return any((folder / name).exists() for name in _PROJECT_FILES)
-
-
-def _workdir(adapters: Path, base: Path, root: Path) -> Path:
-    """Where its author ran it: the innermost project around the adapters, or the folder given."""
-    for folder in adapters.parents:
-        if folder == root or not folder.is_relative_to(root):
-            break
-        if _is_project(folder):
-            return folder
-    base = base.parent if base.name == "src" else base
-    return base if base.is_relative_to(root) else root
 
 
 def _with_adapters(
@@ -336,7 +283,7 @@ def _with_adapters(
     modules: Mapping[str, str] | None = None,
 ) -> Submission:
     base, module = _package_of(source.path, source, root)
-    search_path = _search_path(base, root, source.path.parent)
+    search_path = project.search_path(base, root, source.path.parent)
     return Submission(
         name=_name(root, base),
         root=root,
@@ -347,24 +294,13 @@ def _with_adapters(
         ignored=tuple(ignored),
         modules=modules or {},
         declared=source.declared,
-        distributions=_distributions(root, base, search_path),
+        distributions=project.distributions(root, base, search_path),
         found=sources.reachable_classes(source.path, search_path),
         ours=any(
             sources.inside(source.path, own) for own in (_suite(), _suite().parent / OWN_PACKAGE)
         ),
-        workdir=_workdir(source.path, base, root),
+        workdir=project.workdir(source.path, base, root),
     )
-
-
-def _distributions(
-    root: Path, base: Path, search_path: Sequence[Path]
-) -> tuple[tuple[str, str], ...]:
-    """What `importlib.metadata` shall know; an installed package is known already."""
-    if _installed(root):
-        return ()
-    own = [folder for folder in search_path if folder.is_relative_to(root)]
-    names = [root.name] if (root / "__init__.py").is_file() else []
-    return sources.distributions(_project(root, base), names, own)
 
 
 def _name(root: Path, base: Path) -> str:
@@ -372,66 +308,12 @@ def _name(root: Path, base: Path) -> str:
     return root.parent.name if root.name == "src" and root.parent.name else root.name or base.name
 
 
-def _search_path(base: Path, root: Path, *more: Path) -> tuple[Path, ...]:
-    """Folders for the candidate's `sys.path`: of the package, of the project, of members of it."""
-    wanted = [base]
-    if not _installed(root):
-        # a package's own folder must stay off the path: its modules could hide others
-        more = tuple(p for p in more if not (p / "__init__.py").is_file())
-        tops = [] if (root / "__init__.py").is_file() and not _is_project(root) else [root]
-        wanted += [base / "src", *tops, root / "src", *_declared_folders(root), *more]
-        wanted += _members(root)
-    return tuple(dict.fromkeys(p for p in wanted if p.is_dir()))
-
-
-def _installed(folder: Path) -> bool:
-    return any(part in _INSTALLED for part in folder.parts)
-
-
-def _declared_folders(root: Path) -> Iterator[Path]:
-    """Where pyproject.toml tells setuptools to look for packages."""
-    tool = _read_pyproject(root).get("tool", {})
-    setuptools = tool.get("setuptools", {}) if isinstance(tool, dict) else {}
-    packages = setuptools.get("packages", {}) if isinstance(setuptools, dict) else {}
-    find = packages.get("find", {}) if isinstance(packages, dict) else {}
-    where = find.get("where", []) if isinstance(find, dict) else []
-    for entry in where if isinstance(where, list) else []:
-        if isinstance(entry, str) and sources.inside(root / entry, root):
-            yield root / entry
-
-
-def _members(root: Path) -> Iterator[Path]:
-    """Projects one folder down: a later assignment carries the package of the first one along."""
-    for entry in entries(root):
-        if entry.is_dir() and not skipped(entry) and (entry / "pyproject.toml").is_file():
-            yield entry
-            yield entry / "src"
-
-
-def _read_pyproject(folder: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
-        return {}
-
-
-def _project(*folders: Path) -> dict[str, Any]:
-    """The table [project] (or that of poetry) of the first pyproject.toml that has one."""
-    for folder in folders:
-        data = _read_pyproject(folder)
-        tool = data.get("tool", {})
-        for table in (data.get("project"), tool.get("poetry") if isinstance(tool, dict) else None):
-            if isinstance(table, dict) and table.get("name"):
-                return table
-    return {}
-
-
 def _by_classes(folder: Path, modules: Mapping[str, str]) -> Submission:
     """A folder without adapters: its classes with the specification's names are adapted."""
     base = folder
     while (base / "__init__.py").is_file() and base.parent != base:
         base = base.parent
-    search_path = _search_path(base, folder)
+    search_path = project.search_path(base, folder)
     found, ignored = sources.classes_below(folder, search_path)
     found |= modules
     if not found:
@@ -446,7 +328,7 @@ def _by_classes(folder: Path, modules: Mapping[str, str]) -> Submission:
         how=f"no adapters.py, so classes and functions found by name: {names}",
         ignored=tuple(ignored),
         modules=modules,
-        distributions=_distributions(folder, base, search_path),
+        distributions=project.distributions(folder, base, search_path),
         found=found,
     )
 
@@ -511,8 +393,8 @@ def _package(folder: Path) -> Submission:
     inside = _ranked([folder / "adapters.py", folder / "tests" / "adapters.py"])
     if inside:
         return _with_adapters(folder, inside[0], f"{inside[0].path.name} in the package")
-    if not _installed(folder):
-        project = folder.parent.parent if folder.parent.name == "src" else folder.parent
-        if _is_project(project):
-            return _folder(project)
+    if not project.is_installed(folder):
+        checkout = folder.parent.parent if folder.parent.name == "src" else folder.parent
+        if project.is_project(checkout):
+            return _folder(checkout)
     return _folder(folder)

@@ -431,6 +431,9 @@ def check_output(value: Any) -> Any:
     if not plain_tensor_type(type(value)):
         name = bounded(type(value).__qualname__, 100)
         raise Answer("failed", f"returned a tensor of the class {name} instead of a plain one")
+    if type(value) is not torch.Tensor and type(value) is not torch.nn.Parameter:
+        # its methods are the candidate's
+        value = torch.Tensor.as_subclass(value, torch.Tensor)
     problem = tensor_problem(value)
     if problem:
         raise Answer("failed", f"returned {problem} instead of a dense tensor of numbers")
@@ -1452,7 +1455,7 @@ class Loader:
         to be there.
         """
         name = error.name
-        if not name or isinstance(error, Missing):
+        if not name or isinstance(error, Missing) or self.config.get("ours"):
             return False
         top = name.partition(".")[0]
         if top in HarnessHidden.NAMES or top in standard_modules() or self._own_place(top):
@@ -1512,6 +1515,8 @@ class Loader:
             version = "{}.{}".format(*sys.version_info[:2])
             text = f"{where}: {type(error).__name__}: {bounded(str(error.msg), 300)}"
             text += f" (read by Python {version}; --python chooses another)"
+        elif isinstance(error, ModuleNotFoundError) and self.config.get("ours"):
+            text = f"{what} {not_installed(str(error.name))}"
         elif out_of_memory(error):
             text = (
                 f"{where or what} runs out of memory while it is imported: {exception_text(error)}"

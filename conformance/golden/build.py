@@ -74,11 +74,15 @@ def component_vectors(
 
 
 def golden_cases(owner: Component) -> Iterator[tuple[Case, str]]:
-    """The cases that are stored, with each dtype they are stored in."""
+    """The cases that are stored, with each dtype they are stored in.
+
+    float64 is never stored: its tolerances are finer than the bits that are kept.
+    """
     for case in owner.cases:
         if case.golden:
             for dtype in case.dtypes:
-                yield case, dtype
+                if dtype != "float64":
+                    yield case, dtype
 
 
 @dataclass

@@ -24,7 +24,7 @@ from conformance.numerics.arithmetic import ORDERS, Arithmetic, Honest, Perturbe
 from conformance.numerics.array import Array
 from conformance.numerics.dtypes import FLOAT32, FloatArray, Format, format_of, is_float
 
-MULTIPLE = 12.0
+MULTIPLE = 8.0
 """Tolerance over the largest deviation seen in the ensemble (measured, see docs/tolerances.md)."""
 
 PERTURBED_RUNS = 8

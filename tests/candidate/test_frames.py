@@ -15,7 +15,7 @@ import safetensors.numpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformance.candidate import frames, worker
+from conformance.candidate import encode, frames, worker
 from conformance.candidate.frames import MalformedFrame
 from conformance.candidate.messages import Call, ModuleCall, Outcome, Reply
 from conformance.errors import InternalError
@@ -71,7 +71,7 @@ def test_bfloat16_arrives_as_such() -> None:
 
 
 def test_request_names_its_tensors() -> None:
-    header, body = frames.encode_call(CALL, "7")
+    header, body = encode.encode_call(CALL, "7")
     assert header["id"] == "7"
     assert header["arguments"]["n"] == {"value": 3}
     tensors = frames.decode_tensors(body)
@@ -80,7 +80,7 @@ def test_request_names_its_tensors() -> None:
 
 
 def test_strided_arrays_and_numpy_scalars_are_sent_by_value() -> None:
-    header, body = frames.encode_call(Call("run_it", {"x": X.T, "eps": np.float64(0.5)}, {}), "1")
+    header, body = encode.encode_call(Call("run_it", {"x": X.T, "eps": np.float64(0.5)}, {}), "1")
     tensors = frames.decode_tensors(body)
     np.testing.assert_array_equal(tensors[header["arguments"]["x"]["tensor"]], X.T)
     assert header["arguments"]["eps"] == {"value": 0.5}
@@ -89,7 +89,23 @@ def test_strided_arrays_and_numpy_scalars_are_sent_by_value() -> None:
 @pytest.mark.parametrize("value", [object(), [1, 2], X.astype(np.complex64), b"bytes"])
 def test_what_cannot_be_sent_is_our_mistake(value: Any) -> None:
     with pytest.raises(InternalError):
-        frames.encode_call(Call("run_it", {"x": value}), "1")
+        encode.encode_call(Call("run_it", {"x": value}), "1")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        Call("run_it", {"x": X}, wrt=("x",)),
+        Call("run_it", {"x": X}, wrt=("y",), cotangent=X),
+        Call("run_it", {"x": X.astype(np.int64)}, wrt=("x",), cotangent=X),
+        Call("run_it", {"x": X}, layouts={"x": "upside down"}),
+        Call("run_it", {"x": X}, layouts={"y": "sliced"}),
+        Call("run_it", {"x": X}, layouts={"x": "expanded"}),
+    ],
+)
+def test_calls_that_nobody_could_answer_are_our_mistake(call: Call) -> None:
+    with pytest.raises(InternalError):
+        encode.encode_call(call, "1")
 
 
 # -- answers -------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -293,6 +294,13 @@ def test_import_that_never_ends(write: Write) -> None:
     worker = Worker(resolve(str(folder), cwd=Path("/")), limits=bounds)
     with worker, pytest.raises(LoadError, match="importing the candidate takes more than 1 s"):
         worker.describe()
+
+
+def test_library_that_is_not_installed(write: Write) -> None:
+    folder = write({"known.py": "import pkg_missing as x\ny = x\n" + STUB})
+    submission = dataclasses.replace(resolve(str(folder / "known.py"), cwd=Path("/")), ours=True)
+    with pytest.raises(LoadError, match=r"known\.py needs the package 'pkg_missing', which is not"):
+        InProcess(submission)
 
 
 def test_interpreter_without_torch(write: Write, tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ fault(
     source=SUBMISSIONS,
     visible="crash",
     at=NONE,
-)(lambda q, k, v, mask: attention(q, k, v, mask.bool()))  # type: ignore[union-attr]
+)(lambda q, k, v, mask: attention(q, k, v, mask.bool()))
 
 fault(
     "single-query-unmasked",

@@ -58,15 +58,19 @@ def calls(default: Function, where: Where | None) -> Callable[[], list[Arguments
     """Witness calls from keywords for the component's default input, or from a function."""
 
     def make() -> list[Arguments]:
-        found = where() if callable(where) else where or {}
         if callable(where):
-            return list(found) if isinstance(found, list | tuple) else [found]
-        return [default(**one) for one in (found if isinstance(found, list | tuple) else [found])]
+            found = where()
+            return found if isinstance(found, list) else [found]
+        if isinstance(where, Mapping):
+            return [default(**where)]
+        return [default(**one) for one in where or [{}]]
 
     return make
 
 
-def with_strides(default: Function, where: Where | None, names: Sequence[str]) -> Function:
+def with_strides(
+    default: Function, where: Where | None, names: Sequence[str]
+) -> Callable[[], list[Arguments]]:
     """The same calls with the named inputs stored in another order."""
 
     def make() -> list[Arguments]:
@@ -99,9 +103,8 @@ def registrar(entries: list[Entry], component: str, prefix: str, by: Function) -
         note: str = "",
     ) -> Function:
         """`at`: keywords (or several) for the default witness, or a function that makes calls."""
-        witness = calls(default, at)
-        if visible == "strides":
-            witness = with_strides(default, at, inputs)
+        strided = visible == "strides"
+        witness = with_strides(default, at, inputs) if strided else calls(default, at)
 
         def register(function: Any) -> Any:
             entries.append(

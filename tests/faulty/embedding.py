@@ -181,6 +181,13 @@ fault(
 )(lambda w, ids: w[ids].float())
 
 fault(
+    "table-in-dtype-of-ids",
+    "Builds the table with the dtype of the ids, which truncates it to integers.",
+    "Two tensors come in: whose dtype does a parameter have?",
+    source=SUBMISSIONS,
+)(lambda w, ids: w.to(ids.dtype)[ids].to(w.dtype))
+
+fault(
     "table-detached",
     "Detaches the table, so that it cannot be trained.",
     "Ask for the gradient of the table.",

@@ -105,25 +105,21 @@ fault(
     at={"top_p": 0.5},
 )(chosen(lambda q, before, p: torch.arange(q.shape[-1]) < math.ceil(p * q.shape[-1])))
 
-fault(
+
+@fault(
     "top-p-of-logits",
     "Adds up sorted logits instead of probabilities.",
     "Whose sum reaches 1?",
     at={"logits": ((0.9, 0.8, 0.7, 0.6),), "top_p": 0.9},
-)(
-    lambda x, t, p: (
-        next_token(x, t, None)
-        if p is None or p >= 1
-        else next_token(
-            x[..., -1:, :].masked_fill(
-                (lambda r, o, b: torch.zeros_like(r).scatter(-1, o, b))(*ranked(x[..., -1:, :]))
-                >= p,
-                -math.inf,
-            ),
-            t,
-        )
-    )
 )
+def top_p_of_logits(x: Tensor, t: float, p: float | None) -> Tensor:
+    if p is None or p >= 1:
+        return next_token(x, t, None)
+    last = x[..., -1:, :]
+    logits, order, before = ranked(last)
+    dropped = torch.zeros_like(logits).scatter(-1, order, before) >= p
+    return next_token(last.masked_fill(dropped, -math.inf), t)
+
 
 fault(
     "top-p-unsorted",

@@ -49,7 +49,13 @@ def flattened(t: Tensor) -> Tensor:
     return torch.cat([c[:, None] for c in columns], dim=1).reshape(*t.shape, 2, 2)
 
 
-@variant("exponential", "The matrix exponential of the generator, in float64.", NUMERICS)
+@variant(
+    "exponential",
+    "The matrix exponential of the generator, in float64.",
+    NUMERICS,
+    "must-only",
+    "float64 angles are reduced by a 2 pi that is itself rounded",
+)
 def exponential(t: Tensor) -> Tensor:
     y = torch.remainder(t.double(), 2 * math.pi)
     generator = torch.tensor([[0.0, -1.0], [1.0, 0.0]], dtype=torch.float64)

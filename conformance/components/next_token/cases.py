@@ -122,10 +122,17 @@ VALUES = (
         flags=("ordinary",),
     ),
     Case(
-        "vocabulary-50",
+        "vocabulary-300",
         "NEXT-DEFINITION",
-        "a larger vocabulary",
-        _ordinary(3, 2, 50, temperature=1.0, top_p=None),
+        "a larger vocabulary, all of which is kept",
+        _ordinary(2, 2, 300, temperature=1.0, top_p=None),
+        flags=("ordinary",),
+    ),
+    Case(
+        "long-sequence",
+        "NEXT-LAST-POSITION",
+        "the last of eleven positions",
+        _ordinary(2, 11, 6, temperature=1.0),
         flags=("ordinary",),
     ),
     Case(

@@ -11,9 +11,7 @@ from conformance.numerics import array as m
 from conformance.numerics.array import Array
 
 
-def next_token(
-    *, logits: Array, temperature: float = 1.0, top_p: float | None = None
-) -> Array:
+def next_token(*, logits: Array, temperature: float = 1.0, top_p: float | None = None) -> Array:
     """`softmax(l / temperature)` of the last position's logits l, cut to the nucleus of `top_p`.
 
     `logits` (..., seq, vocab), result (..., vocab). Temperature 0 puts all probability on the

@@ -50,6 +50,19 @@ def test_greedy(grade: Grader) -> None:
     grade.matches_definition(*_of("NEXT-GREEDY"))
 
 
+@check("NEXT-GREEDY")
+def test_greedy_ties_are_a_distribution(grade: Grader) -> None:
+    """Which of several largest logits is taken is another requirement's matter."""
+    example = grade.example(COMPONENT.case("greedy-ties"))
+    reply = grade.answer(example)
+    last = example.arguments["logits"][..., -1, :]
+    below = last < last.max(axis=-1, keepdims=True)
+    right = reply.outputs[0].shape == last.shape and not reply.outputs[0][below].any()
+    message = "with several largest logits a smaller one has a probability that is not 0"
+    grade.holds(right, message, example, reply)
+    _sums_to_one(grade, example)
+
+
 @check("NEXT-GREEDY-TIES")
 def test_greedy_ties(grade: Grader) -> None:
     grade.matches_definition(*_of("NEXT-GREEDY-TIES"))
@@ -159,16 +172,21 @@ def test_sum_is_one(grade: Grader) -> None:
         seed, vocab, temperature = drawn
         last = Draw("next-law", seed).normal(vocab, scale=3.0)
         example = _made(grade, last, temperature=temperature)
-        grade.law(
-            example,
-            lambda f: m.total(f(**example.arguments)),
-            lambda f: f.array(np.ones((1, 1))),
-            "the sum of the probabilities",
-        )
+        _sums_to_one(grade, example)
         _nothing_negative(grade, example)
         _depends_on_logits(grade, example)
 
     grade.for_all(st.tuples(seeds, sizes, temperatures), test)
+
+
+def _sums_to_one(grade: Grader, example: Example) -> None:
+    rows = example.arguments["logits"].shape[:-2]
+    grade.law(
+        example,
+        lambda f: m.total(f(**example.arguments)),
+        lambda f: f.array(np.ones((*rows, 1))),
+        "the sum of the probabilities",
+    )
 
 
 def _nothing_negative(grade: Grader, example: Example) -> None:

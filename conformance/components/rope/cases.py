@@ -455,7 +455,9 @@ TABLES = tuple(
 
 OPEN = (
     Case("int32", "ROPE-INT32-POSITIONS", "positions as int32", _int32, golden=False),
-    Case("beyond", "ROPE-BEYOND-TABLE", "positions 8 and 12 of a table of 8", _beyond, golden=False),
+    Case(
+        "beyond", "ROPE-BEYOND-TABLE", "positions 8 and 12 of a table of 8", _beyond, golden=False
+    ),
 )
 
 COMPONENT = Component(

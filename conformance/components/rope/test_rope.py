@@ -95,7 +95,11 @@ def test_one_sequence(grade: Grader) -> None:
 
 @check("ROPE-EMPTY")
 def test_empty_batch(grade: Grader) -> None:
-    grade.matches_definition(*_of("ROPE-EMPTY"))
+    example = grade.example(COMPONENT.case("empty"))
+    reply = grade.answer(example)
+    shape = reply.outputs[0].shape
+    wanted = example.arguments["in_query_or_key"].shape
+    grade.holds(shape == wanted, f"the result has shape {shape}, not {wanted}", example, reply)
 
 
 @check("ROPE-INT32-POSITIONS")
@@ -123,8 +127,10 @@ def _made(grade: Grader, x: Any, positions: Any, theta: float, length: int = LEN
 
 
 def _turned_by_position(grade: Grader, example: Example) -> None:
-    """A law holds emptily where the position changes nothing."""
+    """A law holds emptily where the position changes nothing, or where rows lose their features."""
     here = grade.answer(example)
+    flat = np.ptp(here.outputs[0].astype(np.float64), axis=-1) == 0
+    grade.holds(not flat.all(), "all features of a row are the same", example, here)
     positions = example.arguments["token_positions"]
     moved = {**example.arguments, "token_positions": (positions + 1) % LENGTH}
     there = grade.answer(replace(example, arguments=moved))

@@ -66,7 +66,11 @@ def test_sizes(grade: Grader) -> None:
 
 @check("ROTATION-EMPTY")
 def test_empty(grade: Grader) -> None:
-    grade.matches_definition(*_of("ROTATION-EMPTY"))
+    example = grade.example(COMPONENT.case("empty"))
+    reply = grade.answer(example)
+    shape = reply.outputs[0].shape
+    wanted = (*example.arguments["angles"].shape, 2, 2)
+    grade.holds(shape == wanted, f"the result has shape {shape}, not {wanted}", example, reply)
 
 
 @check("ROTATION-GRADIENT")

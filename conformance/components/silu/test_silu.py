@@ -76,7 +76,7 @@ def test_any_shape(grade: Grader) -> None:
 
 @check("SILU-SCALAR")
 def test_scalar(grade: Grader) -> None:
-    grade.matches_definition(case("scalar"))
+    grade.matches_definition(case("scalar"), case("ordinary"))
 
 
 @check("SILU-EMPTY")

@@ -28,9 +28,7 @@ def _at(positions: Any, d_model: int = 8, max_seq_len: int = 50) -> Build:
     return lambda draw: arguments(positions, d_model, max_seq_len)
 
 
-def _anywhere(
-    *shape: int, d_model: int = 8, max_seq_len: int = 50, whole: bool = False
-) -> Build:
+def _anywhere(*shape: int, d_model: int = 8, max_seq_len: int = 50, whole: bool = False) -> Build:
     """Different positions in random order; the last of the table for `whole` only."""
 
     def build(draw: Draw) -> dict[str, Any]:
@@ -185,9 +183,7 @@ SHAPES = (
         _at(7, d_model=6),
         golden=False,
     ),
-    Case(
-        "none", "SINUSOIDAL-ONE-OR-NONE", "an empty sequence", _at(np.zeros(0)), golden=False
-    ),
+    Case("none", "SINUSOIDAL-ONE-OR-NONE", "an empty sequence", _at(np.zeros(0)), golden=False),
 )
 
 TABLES = tuple(

@@ -1,0 +1,166 @@
+"""One process of the candidate and the pipes to it: everything below `process.Worker`."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import queue
+import secrets
+import shutil
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import IO, Any, cast
+
+from conformance.candidate import frames, limits, worker
+from conformance.candidate.capture import Capture
+from conformance.candidate.limits import Limits
+
+#: how often a waiting judge looks at the process it waits for, in seconds
+LOOK_SECONDS = 0.05
+
+
+class Ended(Exception):
+    """The process is gone, or no longer talks."""
+
+
+class TimedOut(Exception):
+    """The deadline has passed."""
+
+
+class TooMuchMemory(Exception):
+    """The process holds more memory than it may."""
+
+
+class Link:
+    """One process of the candidate and the pipes to it."""
+
+    def __init__(self, python: Path, config: dict[str, Any], bounds: Limits, scratch: Path) -> None:
+        self.bounds = bounds
+        self.scratch = scratch
+        self.started = time.monotonic()
+        script = scratch / "worker.py"
+        shutil.copyfile(worker.__file__, script)
+        self.process = subprocess.Popen(
+            [str(python), "-I", "-X", "utf8", "-u", str(script)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            cwd=str(scratch),
+            env=limits.environment(config["device"], scratch),
+            **limits.spawn_options(),
+        )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        self._writer: IO[bytes] = self.process.stdin
+        self.capture = Capture(self.process.stderr, bounds.output_bytes)
+        # an honest worker is at most an event and an answer ahead
+        self._frames: queue.Queue[Any] = queue.Queue(maxsize=2)
+        self._closed = threading.Event()
+        threading.Thread(target=self._read, args=(self.process.stdout,), daemon=True).start()
+        self.load_id = self.new_id()
+        self.send({"op": "load", "id": self.load_id, "config": config}, b"")
+
+    def new_id(self) -> str:
+        """A name for a request that nobody can guess who has not read it."""
+        return secrets.token_hex(8)
+
+    def _read(self, stream: IO[bytes]) -> None:
+        """Runs in a thread: every frame with the time it came, at last None or an error."""
+        last: Any = None
+        with io.BufferedReader(cast(io.RawIOBase, stream)) as buffered:
+            try:
+                while (frame := frames.read_frame(buffered)) is not None:
+                    self._put((time.monotonic(), frame))
+            except frames.MalformedFrame as error:
+                last = error
+            except (OSError, ValueError, MemoryError):
+                pass
+        self._put(last)
+
+    def _put(self, item: Any) -> None:
+        """Hands `item` to the judge, who may be gone by now."""
+        while not self._closed.is_set():
+            try:
+                self._frames.put(item, timeout=0.2)
+            except queue.Full:
+                continue
+            return
+
+    def send(self, header: dict[str, Any], body: bytes) -> None:
+        """Writes a request.  A long one goes through a thread: a stuck process must not stop us."""
+        data = frames.join(header, body)
+        if len(data) <= 4096:
+            self._write(data)
+        else:
+            threading.Thread(target=self._write, args=(data,), daemon=True).start()
+
+    def _write(self, data: bytes) -> None:
+        # that the process is gone shows when its answer is awaited
+        view = memoryview(data)
+        with contextlib.suppress(OSError, ValueError):
+            while view:
+                view = view[self._writer.write(view) :]
+
+    def receive(self, deadline: float) -> tuple[float, dict[str, Any], bytes]:
+        """When the next frame came, and the frame; or an exception from above or MalformedFrame."""
+        look = 0
+        while True:
+            left = deadline - time.monotonic()
+            try:
+                item = self._frames.get(timeout=max(0.0, min(LOOK_SECONDS, left)))
+            except queue.Empty:
+                if left <= 0:
+                    raise TimedOut from None
+                look += 1
+                self._look(look)
+                continue
+            if item is None:
+                raise Ended
+            if isinstance(item, frames.MalformedFrame):
+                raise item
+            moment, (header, body) = item
+            if moment > deadline:
+                raise TimedOut
+            return moment, header, body
+
+    def _look(self, look: int) -> None:
+        """Is the process still there, and within its memory?
+
+        Its end shows in the pipe as well, unless a child of it holds the other side open.
+        """
+        if self.process.poll() is not None and self._frames.empty() and look > 4:
+            raise Ended
+        used = limits.resident_memory(self.process.pid, descendants=look % 10 == 5)
+        if used > self.bounds.memory_bytes:
+            raise TooMuchMemory
+
+    def stack(self, root: Path) -> str:
+        """Where a hanging or crashed candidate was, as far as it could be found out."""
+        if limits.request_stack(self.process):
+            time.sleep(0.1)
+        try:
+            with (self.scratch / "stacks.txt").open(encoding="utf-8", errors="replace") as file:
+                text = file.read(256 << 10)
+        except OSError:
+            return ""
+        lines = [line for line in text.splitlines() if f'File "{root}' in line]
+        return frames.clean("\n".join(line.replace(f"{root}{os.sep}", "") for line in lines[:12]))
+
+    def end(self) -> int | None:
+        """Gives a dying process a moment, then kills; its exit status if it ended by itself."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout=0.5)
+        return self.kill()
+
+    def kill(self) -> int | None:
+        self._closed.set()
+        status = self.process.poll()
+        limits.kill(self.process)
+        with contextlib.suppress(OSError, ValueError):
+            self._writer.close()
+        return status
