@@ -181,13 +181,17 @@ def _words(name: str, value: Any) -> list[str]:
 def report(options: argparse.Namespace) -> int:
     """Make report.json and report.md again."""
     from conformance.report import read_results, summary_text, write_reports
+    from conformance.report.stream import RESULTS_NAME
 
     results: Path = options.results
-    path = results / "results.jsonl" if results.is_dir() else results
+    path = results / RESULTS_NAME if results.is_dir() else results
     folder = options.out or path.parent
+    found = read_results(path)
+    if not (found.header or found.error or found.checks) and path.stat().st_size:
+        raise UsageError(f"{path} does not hold the results of a run")
     verdict = write_reports(path, folder)
     encoding = getattr(sys.stdout, "encoding", None)
-    print(summary_text(read_results(path), verdict, folder=folder, encoding=encoding))
+    print(summary_text(found, verdict, folder=folder, encoding=encoding))
     return int(verdict.exit_code)
 
 
@@ -215,7 +219,10 @@ def fixtures_build(options: argparse.Namespace) -> int:
     from conformance.golden.load import default_folder
 
     folder = options.out or default_folder()
-    manifest = build(folder)
+    try:
+        manifest = build(folder)
+    except OSError as error:
+        raise UsageError(f"cannot write to {folder}: {error.strerror or error}") from None
     size = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
     print(f"{len(manifest['vectors'])} vectors, {size / 1e6:.2f} MB in {folder}")
     return 0

@@ -10,6 +10,7 @@ from __future__ import annotations
 import signal
 import site
 import sys
+import sysconfig
 import threading
 from pathlib import Path
 from types import FrameType
@@ -52,7 +53,11 @@ def is_remote(config: pytest.Config) -> bool:
 def _prepare(config: pytest.Config) -> None:
     cwd = Path(config.invocation_params.dir)
     options = _options(config)
-    submission = _resolved(options, cwd)
+    try:
+        submission = _resolved(options, cwd)
+    except ConformanceError as error:
+        _tell_report(options, cwd, error)
+        raise
     forget_paths(submission.root)
 
     from conformance.grading import Grading
@@ -88,12 +93,20 @@ def _resolved(options: GradeOptions, cwd: Path) -> Submission:
         raise UsageError(f"--impl={options.impl[:200]}: {reason}") from None
 
 
+def _tell_report(options: GradeOptions, cwd: Path, error: ConformanceError) -> None:
+    """Nothing was found to grade: a report of an earlier run must not be taken for this one's."""
+    if options.report is not None:
+        from conformance.recording import record_error
+
+        record_error(cwd / options.report, error)
+
+
 def forget_paths(root: Path) -> None:
-    """Take the submission's folders off `sys.path`, except for installed packages and ours."""
+    """Take the submission's folders off `sys.path`; the standard library and packages stay."""
     ours = Path(__file__).resolve().parents[1]
-    user = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
-    installed = [Path(p).resolve() for p in (sys.prefix, sys.base_prefix, *user)]
-    kept = [folder for folder in installed if folder.is_relative_to(root)]
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    kept = [Path(sysconfig.get_path(name)).resolve() for name in names]
+    kept += [Path(site.getusersitepackages()).resolve()] if site.ENABLE_USER_SITE else []
     for entry in list(sys.path):
         path = Path(entry or ".").resolve()
         if not path.is_relative_to(root) or path == ours:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from conformance import SPEC_VERSION, __version__
 from conformance.errors import ConformanceError, InternalError
 from conformance.report import Candidate, Header, ResultsWriter, Verdict, write_reports
+from conformance.report.stream import RESULTS_NAME
 
 if TYPE_CHECKING:
     from conformance.candidate.messages import Description
@@ -30,7 +31,7 @@ class Recorder:
         self.options = options
         self.submission = submission
         self.folder = report_folder(options, submission.name, cwd)
-        self.results = self.folder / "results.jsonl"
+        self.results = self.folder / RESULTS_NAME
         self.writer = ResultsWriter(self.results)
         self.started = False
         self.failed = False
@@ -113,6 +114,13 @@ def report_folder(options: GradeOptions, name: str, cwd: Path) -> Path:
     kept = "".join(c if c.isalnum() or c in "-_." else "_" for c in name).strip(".")[:100]
     folder = cwd / "reports" / (kept or "candidate")
     return folder / "replay" if options.check else folder
+
+
+def record_error(folder: Path, error: ConformanceError) -> None:
+    """Reports that hold nothing but an error."""
+    with ResultsWriter(folder / RESULTS_NAME) as writer:
+        writer.error(error.text, int(error.exit_code))
+    write_reports(folder / RESULTS_NAME, folder)
 
 
 def candidate(submission: Submission) -> Candidate:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -76,6 +77,8 @@ class GradingRun:
 
         Raises UsageError or LoadError.
         """
+        named_components(options, submission)
+        _require_checks(options.check)
         golden = GoldenStore(fixtures_folder())
         if options.in_process:
             from conformance.candidate.inprocess import InProcess
@@ -114,7 +117,7 @@ class GradingRun:
 
     def _certain(self) -> tuple[str, ...]:
         """The components selected whatever the candidate provides; UsageError if unknown."""
-        wanted = self._asked() or set(COURSE_FUNCTIONS)
+        wanted = named_components(self.options, self.submission) or set(COURSE_FUNCTIONS)
         return tuple(name for name in component_names() if name in wanted)
 
     def close(self) -> None:
@@ -143,27 +146,12 @@ class GradingRun:
         the course contract and whatever of the other four the candidate provides.
         """
         if self._selected is None:
-            wanted = self._asked()
+            wanted = named_components(self.options, self.submission)
             if wanted is None:
                 others = (n for n in component_names() if n not in COURSE_FUNCTIONS)
                 wanted = {*COURSE_FUNCTIONS, *(n for n in others if self._provides(n))}
             self._selected = tuple(name for name in component_names() if name in wanted)
         return self._selected
-
-    def _asked(self) -> set[str] | None:
-        """The components that the command or the adapters module names; None if neither does."""
-        if self.options.component or self.options.check:
-            return {*self.options.component, *(id.split("::")[0] for id in self.options.check)}
-        if self.submission.declared is None:
-            return None
-        declared, known = self.submission.declared, component_names()
-        unknown = [name for name in declared if name not in known]
-        if unknown or not declared:
-            raise UsageError(
-                f"COMPONENTS in {self.submission.adapters} names {unknown or 'nothing'}; "
-                f"the components are: {', '.join(known)}"
-            )
-        return set(declared)
 
     def _provides(self, name: str) -> bool:
         return self.absence(component(name)) is None
@@ -191,23 +179,13 @@ class GradingRun:
             and (not options.dtype or check.dtype in options.dtype)
             and self._exposed(check)
         ]
-        for wanted in options.check:
-            self._must_be_known(wanted, planned)
-        return planned
-
-    def _must_be_known(self, wanted: str, planned: list[Check]) -> None:
-        """UsageError when `--check` names a check that is not part of this run."""
-        if any(check.id == wanted for check in planned):
-            return
-        ids = [check.id for check in _checks_of(wanted.split("::")[0])]
-        if wanted in ids:
+        left_out = set(options.check) - {check.id for check in planned}
+        if left_out:
             raise UsageError(
-                f"--check {wanted}: not part of this run; it needs another --profile or --dtype, "
-                "or a class that the candidate does not have"
+                f"--check {min(left_out)}: not part of this run; it needs another --profile or "
+                "--dtype, or a class that the candidate does not have"
             )
-        close = difflib.get_close_matches(wanted[:100], ids, n=3, cutoff=0.4)
-        hint = f"; did you mean {' or '.join(close)}?" if close else ""
-        raise UsageError(f"--check {wanted}: there is no such check{hint}")
+        return planned
 
     def _exposed(self, check: Check) -> bool:
         """A check of the module form is run where the candidate has the class."""
@@ -304,6 +282,35 @@ class GradingRun:
             for one in value if isinstance(value, tuple) else (value,):
                 words += [f"--{name.replace('_', '-')}", *_words(one)]
         return shlex.join(words)
+
+
+def named_components(options: GradeOptions, submission: Submission) -> set[str] | None:
+    """The components that the command or the adapters module names; None if neither does.
+
+    UsageError when the adapters module names one that there is not.
+    """
+    if options.component or options.check:
+        return {*options.component, *(id.split("::")[0] for id in options.check)}
+    if submission.declared is None:
+        return None
+    known = component_names()
+    unknown = [name for name in submission.declared if name not in known]
+    if unknown or not submission.declared:
+        raise UsageError(
+            f"COMPONENTS in {submission.adapters} names {', '.join(unknown) or 'nothing'}; "
+            f"the components are: {', '.join(known)}"
+        )
+    return set(submission.declared)
+
+
+def _require_checks(wanted: Iterable[str]) -> None:
+    """UsageError when there is no check of one of these ids."""
+    for one in wanted:
+        ids = [check.id for check in _checks_of(one.split("::")[0])]
+        if one not in ids:
+            close = difflib.get_close_matches(one[:100], ids, n=3, cutoff=0.4)
+            hint = f"; did you mean {' or '.join(close)}?" if close else ""
+            raise UsageError(f"--check {one}: there is no such check{hint}")
 
 
 def _words(value: Any) -> list[str]:

@@ -102,6 +102,7 @@ def requirement(requirement_id: str) -> Requirement:
     found = all_requirements().get(requirement_id.upper())
     if found is None:
         hint = _hint(requirement_id.upper(), all_requirements())
+        hint = hint or "; `conformance explain` lists them all"
         raise UsageError(f"there is no requirement '{requirement_id}'{hint}")
     return found
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from conformance.candidate.frames import DTYPES, NAMES, Header, arrays_of
+from conformance.candidate.frames import Header, arrays_of
 from conformance.candidate.messages import Call, ModuleCall
 from conformance.candidate.worker import pack
 from conformance.errors import InternalError
+from conformance.numerics.tensors import CODES, DTYPES
 
 if TYPE_CHECKING:
     from conformance.candidate.messages import Array
@@ -27,7 +28,7 @@ class _Tensors:
 
     def add(self, array: Array) -> str:
         array = np.asarray(array)
-        code = NAMES.get(array.dtype)
+        code = CODES.get(array.dtype)
         if code is None:
             raise InternalError(f"arrays of dtype {array.dtype} cannot be sent")
         name = f"t{len(self._packed)}"

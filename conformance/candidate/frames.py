@@ -12,12 +12,12 @@ import json
 from collections.abc import Mapping
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
-import ml_dtypes
 import numpy as np
 import safetensors
 
 from conformance.candidate.messages import Call, Description, ModuleCall, Outcome, Reply
 from conformance.candidate.worker import PREFIX
+from conformance.numerics.tensors import DTYPES
 
 if TYPE_CHECKING:
     from conformance.candidate.messages import Array
@@ -28,20 +28,6 @@ MAX_TEXT = 64 << 10
 MAX_NAMES = 100_000
 
 Header = dict[str, Any]
-
-DTYPES: dict[str, Any] = {
-    "F64": np.dtype(np.float64),
-    "F32": np.dtype(np.float32),
-    "F16": np.dtype(np.float16),
-    "BF16": np.dtype(ml_dtypes.bfloat16),
-    "I64": np.dtype(np.int64),
-    "I32": np.dtype(np.int32),
-    "I16": np.dtype(np.int16),
-    "I8": np.dtype(np.int8),
-    "U8": np.dtype(np.uint8),
-    "BOOL": np.dtype(np.bool_),
-}
-NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 #: names as torch gives them -> dtype of the array that must come with them
 _TORCH_NAMES = {dtype.name: dtype for dtype in DTYPES.values()}

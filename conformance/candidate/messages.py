@@ -103,7 +103,8 @@ class Reply:
     #: "input" (the first input, if floating) and the names of the parameters
     gradients: Mapping[str, Array | None] = field(default_factory=_empty)
     second_gradients: Mapping[str, Array | None] = field(default_factory=_empty)
-    #: arguments that hold other values after the call, entries of dicts as "weights.x"
+    #: arguments that hold other values after the call: "x", "weights.x" for a tensor in a dict;
+    #: "weights[x]" where the dict itself was changed: entries added, removed or replaced
     modified: tuple[str, ...] = ()
     #: arguments whose storage the output shares
     aliased: tuple[str, ...] = ()

@@ -601,7 +601,7 @@ class Arguments:
                 )
                 if not same:
                     changed.append(key)
-        return [f"{name}.{key}" for key in changed[:100]]
+        return [f"{name}[{key}]" for key in changed[:100]]
 
     def aliased(self, output: Any) -> list[str]:
         """Names of the arguments whose memory the output shares."""

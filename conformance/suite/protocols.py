@@ -32,6 +32,20 @@ def inputs_unchanged(grade: Grader, case: Case, arguments: Sequence[str]) -> Non
             )
 
 
+def dictionary_unchanged(grade: Grader, case: Case, argument: str) -> None:
+    """A dictionary that is passed in has the same entries after the call."""
+    example = grade.bounded(grade.example(case))
+    for how in _modes_of_asking(example):
+        reply = grade.answer(example, **how)
+        changed = [name for name in reply.modified if name.startswith(f"{argument}[")]
+        grade.holds(
+            not changed,
+            f"the call changed the dictionary it was given: {', '.join(changed)}",
+            example,
+            reply,
+        )
+
+
 def _modes_of_asking(example: Example) -> Iterable[dict[str, Any]]:
     yield {"mode": "no_grad"}
     yield {}

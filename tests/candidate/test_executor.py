@@ -211,7 +211,7 @@ def test_changed_dict_is_seen() -> None:
 
     weights = {k: np.ones(3, dtype=np.float32) for k in ("a", "b", "c", "same")}
     reply = local_caller({"run_it": run}).call(Call("run_it", {"weights": weights}))
-    assert sorted(reply.modified) == ["weights.a", "weights.b", "weights.c", "weights.new"]
+    assert sorted(reply.modified) == ["weights.a", "weights[b]", "weights[c]", "weights[new]"]
 
 
 @pytest.mark.parametrize("function", [lambda x: x, lambda x: x[1:], lambda x: x.transpose(0, 1)])

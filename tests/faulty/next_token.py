@@ -164,6 +164,7 @@ fault(
     "greedy-last-on-ties",
     "Chooses the last of several equal maxima.",
     "Which of two equal tokens comes first?",
+    level="SHOULD",
     at=TIES,
 )(tempered(lambda x, t: temper(x, t) if t else temper(x.flip(-1), 0).flip(-1)))
 
@@ -171,6 +172,7 @@ fault(
     "greedy-all-ties",
     "Shares the mass among equal maxima.",
     "Is the answer one-hot?",
+    level="SHOULD",
     at=TIES,
 )(
     tempered(

@@ -55,6 +55,7 @@ OPERATIONS: dict[str, Operation] = {
     "sin": Operation(m.sin),
     "cos": Operation(m.cos),
     "tanh": Operation(m.tanh),
+    "logistic": Operation(m.logistic),
     "square": Operation(m.square),
     "total": Operation(m.total),
     "total, other axis": Operation(lambda x: m.total(x, axis=0)),

@@ -26,7 +26,7 @@ def test_bit_by_bit(grade: Grader) -> None:
     protocols.exactly(grade, case("ordinary"), case("magnitudes"))
 
 
-@check("EMBEDDING-ONE-HOT")
+@check("EMBEDDING-ONE-HOT", profile="standard")
 def test_one_hot_product(grade: Grader) -> None:
     def test(sizes: tuple[int, int, int, int]) -> None:
         vocab_size, d_model, count, seed = sizes
@@ -44,7 +44,7 @@ def test_one_hot_product(grade: Grader) -> None:
     grade.for_all(SIZES, test)
 
 
-@check("EMBEDDING-RELABELLING")
+@check("EMBEDDING-RELABELLING", profile="standard")
 def test_relabelling(grade: Grader) -> None:
     def test(sizes: tuple[int, int, int, int]) -> None:
         vocab_size, d_model, count, seed = sizes

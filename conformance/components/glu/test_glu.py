@@ -42,7 +42,7 @@ def test_gate_and_values(grade: Grader) -> None:
     grade.matches_definition(*cases_of("GLU-ROLES"))
 
 
-@check("GLU-COMPLEMENT")
+@check("GLU-COMPLEMENT", profile="standard")
 def test_gates_of_opposite_sign(grade: Grader) -> None:
     def test(sizes: tuple[int, int, int, int]) -> None:
         x, w1, w2 = _drawn(sizes, "glu complement")
@@ -59,7 +59,7 @@ def test_gates_of_opposite_sign(grade: Grader) -> None:
     grade.for_all(SIZES, test)
 
 
-@check("GLU-HALF-OPEN")
+@check("GLU-HALF-OPEN", profile="standard")
 def test_half_open_gate(grade: Grader) -> None:
     def test(sizes: tuple[int, int, int, int]) -> None:
         x, w1, w2 = _drawn(sizes, "glu half open")
@@ -74,7 +74,7 @@ def test_half_open_gate(grade: Grader) -> None:
     grade.for_all(SIZES, test)
 
 
-@check("GLU-LINEAR-IN-VALUES")
+@check("GLU-LINEAR-IN-VALUES", profile="standard")
 def test_linear_in_values(grade: Grader) -> None:
     def test(sample: tuple[tuple[int, int, int, int], float]) -> None:
         sizes, factor = sample

@@ -28,7 +28,7 @@ def test_definition(grade: Grader) -> None:
     grade.matches_definition(*cases_of("LINEAR-DEFINITION"))
 
 
-@check("LINEAR-SELECTION")
+@check("LINEAR-SELECTION", profile="standard")
 def test_unit_rows_select_inputs(grade: Grader) -> None:
     def test(sizes: tuple[int, int, int, int]) -> None:
         rows, d_in, d_out, seed = sizes
@@ -51,7 +51,7 @@ def test_nothing_is_added(grade: Grader) -> None:
     grade.matches_definition(*cases_of("LINEAR-NO-BIAS"))
 
 
-@check("LINEAR-SUPERPOSITION")
+@check("LINEAR-SUPERPOSITION", profile="standard")
 def test_superposition(grade: Grader) -> None:
     def test(sizes: tuple[int, int, int, int]) -> None:
         rows, d_in, d_out, seed = sizes
@@ -72,7 +72,7 @@ def test_superposition(grade: Grader) -> None:
     grade.for_all(SIZES, test)
 
 
-@check("LINEAR-HOMOGENEITY")
+@check("LINEAR-HOMOGENEITY", profile="standard")
 def test_homogeneity(grade: Grader) -> None:
     def test(sample: tuple[tuple[int, int, int, int], int, bool]) -> None:
         (rows, d_in, d_out, seed), factor, on_weights = sample

@@ -196,6 +196,13 @@ CASES = (
         "batch-of-one", "MHAROPE-SIZES", "a single sequence", at((1,), IRREGULAR), flags=("sizes",)
     ),
     Case(
+        "one-token-row",
+        "MHAROPE-SIZES",
+        "a single token with positions (1, 1)",
+        at((3,), [[7]], d_model=8, num_heads=2),
+        flags=("sizes",),
+    ),
+    Case(
         "large-batch",
         "MHAROPE-SIZES",
         "more sequences than heads and tokens",

@@ -109,7 +109,7 @@ def test_extreme_scores(grade: Grader) -> None:
 # ---------------------------------------------------------------- laws
 
 
-@check("MHAROPE-RELATIVE")
+@check("MHAROPE-RELATIVE", profile="standard")
 def test_common_shift_of_positions(grade: Grader) -> None:
     def law(sizes: tuple[Any, ...]) -> None:
         example, draw = _drawn(grade, sizes)
@@ -162,9 +162,9 @@ def test_leading_axes(grade: Grader) -> None:
     grade.matches_definition(*COMPONENT.cases_of("MHAROPE-LEADING-AXES"))
 
 
-@check("MHAROPE-EMPTY-BATCH")
+@check("MHAROPE-EMPTY-BATCH", profile="standard")
 def test_empty_batch(grade: Grader) -> None:
-    grade.matches_definition(case("empty"))
+    grade.matches_definition(case("ordinary"), case("empty"))
 
 
 # ---------------------------------------------------------------- gradients
@@ -209,13 +209,18 @@ def test_result_is_fresh(grade: Grader) -> None:
 @check("MHAROPE-STATELESS")
 def test_independent_of_other_calls(grade: Grader) -> None:
     protocols.repeats(grade, case("irregular"))
-    names = ("irregular", "theta-small", "narrow-heads", "full-table", "last-position", "one-head")
+    names = ("irregular", "theta-small", "narrow-heads", "last-position", "one-head")
     protocols.independent_of_other_calls(grade, *map(case, names))
 
 
 @check("MHAROPE-MODES")
 def test_without_gradients(grade: Grader) -> None:
     protocols.without_gradients(grade, case("irregular"))
+
+
+@check("MHAROPE-DEVICE")
+def test_result_device(grade: Grader) -> None:
+    protocols.result_device(grade, case("irregular"))
 
 
 # ---------------------------------------------------------------- dtypes
@@ -231,6 +236,6 @@ def test_values_in_other_dtypes(grade: Grader) -> None:
     protocols.right_where_answered(grade, *COMPONENT.cases_of("MHAROPE-HALF-VALUES"))
 
 
-@check("MHAROPE-FLOAT64", dtypes=("float64",))
+@check("MHAROPE-FLOAT64", dtypes=("float64",), profile="standard")
 def test_float64_is_accepted(grade: Grader) -> None:
     protocols.accepted(grade, *COMPONENT.cases_of("MHAROPE-FLOAT64"))

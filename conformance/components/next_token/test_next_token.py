@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from conformance.components.next_token.cases import COMPONENT, LOGITS, SIX
+from conformance.components.next_token.cases import COMPONENT, LOGITS
+from conformance.components.next_token.inputs import SIX, in_full
 from conformance.components.next_token.oracle import nucleus
 from conformance.numerics import array as m
 from conformance.numerics.array import Array
@@ -150,7 +151,8 @@ temperatures = st.sampled_from((1.0, 0.5, 2.0, 0.8))
 def _made(grade: Grader, last: Any, **settings: Any) -> Example:
     """One sequence of two positions that ends in `last` (vocab,)."""
     logits = np.stack((last[::-1], last))[None].astype(np.float32)
-    return grade.made({"logits": logits, **settings}, "law", "logits at random")
+    arguments = in_full({"logits": logits, **settings})
+    return grade.made(arguments, "law", "logits at random")
 
 
 def _depends_on_logits(grade: Grader, example: Example) -> None:

@@ -41,7 +41,7 @@ def test_gain_per_feature(grade: Grader) -> None:
     grade.matches_definition(case("gains"))
 
 
-@check("RMSNORM-GAIN")
+@check("RMSNORM-GAIN", profile="standard")
 def test_gain_factors_out(grade: Grader) -> None:
     def test(sizes: tuple[int, int, int]) -> None:
         rows, d_model, seed = sizes
@@ -61,7 +61,7 @@ def test_gain_factors_out(grade: Grader) -> None:
     grade.for_all(SIZES, test)
 
 
-@check("RMSNORM-UNIT-RMS")
+@check("RMSNORM-UNIT-RMS", profile="standard")
 def test_unit_mean_square(grade: Grader) -> None:
     def test(sample: tuple[tuple[int, int, int], float]) -> None:
         (rows, d_model, seed), eps = sample
@@ -79,7 +79,7 @@ def test_unit_mean_square(grade: Grader) -> None:
     grade.for_all(st.tuples(SIZES, st.sampled_from((1e-5, 1e-2, 1.0))), test)
 
 
-@check("RMSNORM-SCALE-INVARIANCE")
+@check("RMSNORM-SCALE-INVARIANCE", profile="standard")
 def test_scale_invariance(grade: Grader) -> None:
     def test(sample: tuple[tuple[int, int, int], float]) -> None:
         (rows, d_model, seed), factor = sample

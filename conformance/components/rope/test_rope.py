@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from conformance.components.rope.cases import COMPONENT, X, arguments
+from conformance.components.rope.cases import COMPONENT, X
+from conformance.components.rope.inputs import arguments
 from conformance.numerics import array as m
 from conformance.numerics.array import Array
 from conformance.numerics.draw import Draw

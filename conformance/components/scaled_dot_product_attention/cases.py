@@ -98,13 +98,6 @@ CASES = (
         flags=("mask-broadcast",),
     ),
     Case(
-        "mask-2d-batch",
-        "SDPA-MASK-BROADCAST",
-        "one (queries, keys) mask for a batch",
-        inputs.masked((3,), 4, 5, 6, 2),
-        flags=("mask-broadcast",),
-    ),
-    Case(
         "mask-per-batch",
         "SDPA-MASK-BROADCAST",
         "one mask for each batch entry, shared by its heads",
@@ -215,13 +208,6 @@ CASES = (
         "values much wider than keys",
         inputs.plain((2,), 3, 4, 2, 13),
         flags=("lengths",),
-    ),
-    Case(
-        "narrow-values",
-        "SDPA-LENGTHS",
-        "values of width 1, masked",
-        inputs.masked((2,), 3, 4, 5, 1),
-        flags=("lengths", "mask"),
     ),
     Case(
         "long", "SDPA-LONG", "257 keys, some far out", inputs.long, flags=("long", "extreme-scores")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -27,12 +28,13 @@ def scaled_dot_product_attention(*, Q: Array, K: Array, V: Array, mask: Any = No
 
 def _scores(q: Array, k: Array) -> Array:
     """`Q K^T / sqrt(d_k)`; the factor may be put on either operand, on both, or on the product."""
-    d_k = q.shape[-1]
+    root = math.sqrt(q.shape[-1])
     form = q.arithmetic.choose(4)
     if form == 0:
-        return (q @ m.swap(k)) / float(np.sqrt(d_k))
+        return (q @ m.swap(k)) / root
     if form == 1:
-        return (q * d_k**-0.5) @ m.swap(k)
+        return (q * (1.0 / root)) @ m.swap(k)
     if form == 2:
-        return q @ m.swap(k * d_k**-0.5)
-    return (q * d_k**-0.25) @ m.swap(k * d_k**-0.25)
+        return q @ m.swap(k * (1.0 / root))
+    half = 1.0 / math.sqrt(root)
+    return (q * half) @ m.swap(k * half)

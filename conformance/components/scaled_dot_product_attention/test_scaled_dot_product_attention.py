@@ -117,9 +117,9 @@ def test_no_leading_axis(grade: Grader) -> None:
     grade.matches_definition(*COMPONENT.cases_of("SDPA-UNBATCHED"))
 
 
-@check("SDPA-EMPTY-BATCH")
+@check("SDPA-EMPTY-BATCH", profile="standard")
 def test_empty_batch(grade: Grader) -> None:
-    grade.matches_definition(case("empty"))
+    grade.matches_definition(case("ordinary"), case("empty"))
 
 
 # ---------------------------------------------------------------- laws
@@ -160,7 +160,7 @@ def test_equal_values_come_back(grade: Grader) -> None:
     grade.for_all(SIZES, law)
 
 
-@check("SDPA-PERMUTATION")
+@check("SDPA-PERMUTATION", profile="standard")
 def test_order_of_keys_and_queries(grade: Grader) -> None:
     def law(sizes: tuple[int, ...]) -> None:
         example, draw = _drawn(grade, sizes, masked=True)
@@ -262,13 +262,18 @@ def test_result_is_fresh(grade: Grader) -> None:
 @check("SDPA-STATELESS")
 def test_independent_of_other_calls(grade: Grader) -> None:
     protocols.repeats(grade, case("mask"))
-    names = ("ordinary", "mask-causal", "mask-anti-causal", "wide-keys", "axes-3", "no-mask")
+    names = ("ordinary", "mask-causal", "mask-anti-causal", "axes-3", "no-mask")
     protocols.independent_of_other_calls(grade, *map(case, names))
 
 
 @check("SDPA-MODES")
 def test_without_gradients(grade: Grader) -> None:
     protocols.without_gradients(grade, case("mask-2d"))
+
+
+@check("SDPA-DEVICE")
+def test_result_device(grade: Grader) -> None:
+    protocols.result_device(grade, case("ordinary"))
 
 
 # ---------------------------------------------------------------- dtypes
@@ -284,7 +289,7 @@ def test_values_in_other_dtypes(grade: Grader) -> None:
     protocols.right_where_answered(grade, *COMPONENT.cases_of("SDPA-HALF-VALUES"))
 
 
-@check("SDPA-FLOAT64", dtypes=("float64",))
+@check("SDPA-FLOAT64", dtypes=("float64",), profile="standard")
 def test_float64_is_accepted(grade: Grader) -> None:
     protocols.accepted(grade, *COMPONENT.cases_of("SDPA-FLOAT64"))
 

@@ -11,27 +11,28 @@ from conformance.numerics.array import Array
 def silu(*, in_features: Array) -> Array:
     """`x * sigmoid(x)` of every entry.
 
-    The usual ways to write it differ in how they round: as a product, as `x / (1 + e^-x)`, and by
-    the hyperbolic tangent, where the error is relative to x and not to the result. Hendrycks and
-    Gimpel 2016; Elfwing et al. 2017.
+    The usual ways to write it differ in how they round, the derivative included: with a logistic
+    function of one's own or of a library, as `x / (1 + e^-x)`, and by the hyperbolic tangent,
+    where the error is relative to x and not to the result. Hendrycks and Gimpel 2016; Elfwing et
+    al. 2017.
     """
     x = in_features
-    form = x.arithmetic.choose(3)
+    form = x.arithmetic.choose(4)
     if form == 1:
         return x / _one_plus_exp_of_minus(x)
     if form == 2:
         return 0.5 * x * (1.0 + m.tanh(0.5 * x))
-    return x * _stable_logistic(x)
+    return x * (m.logistic(x) if form == 3 else _stable_logistic(x))
 
 
 def logistic(x: Array) -> Array:
-    """`1 / (1 + e^-x)` of every entry, in the same three ways."""
-    form = x.arithmetic.choose(3)
+    """`1 / (1 + e^-x)` of every entry, in the same four ways."""
+    form = x.arithmetic.choose(4)
     if form == 1:
         return 1.0 / _one_plus_exp_of_minus(x)
     if form == 2:
         return 0.5 * (1.0 + m.tanh(0.5 * x))
-    return _stable_logistic(x)
+    return m.logistic(x) if form == 3 else _stable_logistic(x)
 
 
 def _stable_logistic(x: Array) -> Array:

@@ -33,7 +33,7 @@ def test_small_numbers(grade: Grader) -> None:
     grade.matches_definition(case("small"))
 
 
-@check("SILU-REFLECTION")
+@check("SILU-REFLECTION", profile="standard")
 def test_reflection(grade: Grader) -> None:
     def test(sample: tuple[int, float, int]) -> None:
         count, scale, seed = sample
@@ -51,7 +51,7 @@ def test_reflection(grade: Grader) -> None:
     grade.for_all(sizes, test)
 
 
-@check("SILU-ELEMENTWISE")
+@check("SILU-ELEMENTWISE", profile="standard")
 def test_entries_apart(grade: Grader) -> None:
     def test(sample: tuple[int, int]) -> None:
         count, seed = sample

@@ -116,6 +116,11 @@ def _nothing_left(draw: Draw) -> dict[str, Any]:
     return arguments(np.stack((np.full(4, -np.inf), draw.normal(4))), -1)
 
 
+def _half_long(draw: Draw) -> dict[str, Any]:
+    """Equal entries first: adding 1 to 256 in bfloat16, or to 2048 in float16, changes nothing."""
+    return arguments(np.repeat([0.0, -0.5], [2600, 400])[None], -1)
+
+
 def _half_overflow(draw: Draw) -> dict[str, Any]:
     return arguments(draw.uniform(2, 40, low=8.0, high=10.0), -1)
 
@@ -307,6 +312,15 @@ CASES = (
         _shaped((2, 5, 3), 1),
         flags=("low-precision", "other-axes"),
         dtypes=HALF,
+    ),
+    Case(
+        "half-long",
+        "SOFTMAX-HALF-SUM",
+        "3000 entries, most of them equal: a running sum in 16 bits stops growing",
+        _half_long,
+        flags=("low-precision", "half-long"),
+        dtypes=HALF,
+        golden=False,
     ),
     Case(
         "half-overflow",

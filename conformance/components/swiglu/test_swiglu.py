@@ -41,7 +41,7 @@ def test_negative_pre_activations(grade: Grader) -> None:
     grade.matches_definition(case("negative-gates"))
 
 
-@check("SWIGLU-REFLECTION")
+@check("SWIGLU-REFLECTION", profile="standard")
 def test_gates_of_opposite_sign(grade: Grader) -> None:
     def test(sizes: tuple[int, int, int, int]) -> None:
         x, w1, w2, w3 = _drawn(sizes, "swiglu reflection")
@@ -60,7 +60,7 @@ def test_gates_of_opposite_sign(grade: Grader) -> None:
     grade.for_all(SIZES, test)
 
 
-@check("SWIGLU-LINEAR-IN-VALUES")
+@check("SWIGLU-LINEAR-IN-VALUES", profile="standard")
 def test_linear_in_values(grade: Grader) -> None:
     def test(sample: tuple[tuple[int, int, int, int], float, bool]) -> None:
         sizes, factor, on_w2 = sample
@@ -80,7 +80,7 @@ def test_linear_in_values(grade: Grader) -> None:
     grade.for_all(st.tuples(SIZES, st.sampled_from((-1.0, 8.0, -0.25)), st.booleans()), test)
 
 
-@check("SWIGLU-HIDDEN-ORDER")
+@check("SWIGLU-HIDDEN-ORDER", profile="standard")
 def test_order_of_hidden_features(grade: Grader) -> None:
     def test(sizes: tuple[int, int, int, int]) -> None:
         x, w1, w2, w3 = _drawn(sizes, "swiglu hidden order")
