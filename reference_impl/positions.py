@@ -48,9 +48,9 @@ class SinusoidalEncoding(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        angles = position_angles(torch.arange(max_seq_len, device=device), d_model, base=10000)
+        angles = position_angles(torch.arange(max_seq_len), d_model, base=10000)
         table = torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2)  # (max_seq_len, D)
-        table = table.to(dtype or torch.get_default_dtype())
+        table = table.to(device=device, dtype=dtype or torch.get_default_dtype())
         # A table follows from the arguments: it moves with the module but is not saved with it.
         self.register_buffer("table", table, persistent=False)
 
@@ -88,10 +88,11 @@ class RotaryPositionalEmbedding(nn.Module):
         device: torch.device | str | None = None,
     ) -> None:
         super().__init__()
-        angles = position_angles(torch.arange(max_seq_len, device=device), d_k, base=theta)
+        angles = position_angles(torch.arange(max_seq_len), d_k, base=theta)
         # A table follows from the arguments: it moves with the module but is not saved with it.
-        self.register_buffer("cos", angles.cos(), persistent=False)  # (max_seq_len, d_k/2)
-        self.register_buffer("sin", angles.sin(), persistent=False)
+        cos, sin = angles.cos().to(device=device), angles.sin().to(device=device)
+        self.register_buffer("cos", cos, persistent=False)  # (max_seq_len, d_k/2)
+        self.register_buffer("sin", sin, persistent=False)
 
     def forward(self, x: Tensor, token_positions: Tensor) -> Tensor:
         """Rotate x (..., T, d_k); token_positions is (T,) or broadcasts to the (..., T) of x.

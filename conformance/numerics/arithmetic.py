@@ -61,8 +61,9 @@ def _sum_error(total: FloatArray, squares: FloatArray, count: int) -> FloatArray
     """Size of the error of a running sum, in unit roundoffs of its accumulator.
 
     Every addition is off by a random roundoff of the partial sum at that place (Higham and Mary
-    2019), so that the variance is the sum of the squared partial sums. Between 0 and the total these
-    are about `k/n * total` plus a random walk of the terms: n * (total^2 / 3 + sum of squares / 2).
+    2019), so that the variance is the sum of the squared partial sums. Between 0 and the total
+    these are about `k/n * total` plus a random walk of the terms:
+    n * (total^2 / 3 + sum of squares / 2).
     """
     return np.sqrt(count * (total * total / 3.0 + squares / 2.0))
 
@@ -159,7 +160,9 @@ class Honest(Arithmetic):
         if products > LARGEST_EXPANSION or inner == 0:
             product = np.matmul(left.astype(accumulate.numpy), right.astype(accumulate.numpy))
             return round_to(product, fmt)
-        terms = round_to(left[..., :, None, :] * np.swapaxes(right, -1, -2)[..., None, :, :], accumulate)
+        terms = round_to(
+            left[..., :, None, :] * np.swapaxes(right, -1, -2)[..., None, :, :], accumulate
+        )
         return round_to(self._ordered_sum(terms, accumulate), fmt)
 
     def _ordered_sum(self, terms: FloatArray, fmt: Format) -> FloatArray:

@@ -48,6 +48,10 @@ def _zero_rows(draw: Draw) -> dict[str, Any]:
     return arguments(rows, draw.normal(4, 5), draw.normal(4, 5))
 
 
+def _large_rows(draw: Draw) -> dict[str, Any]:
+    return arguments(draw.normal(3, 5, scale=3000.0), draw.normal(4, 5), draw.normal(4, 5))
+
+
 CASES = (
     Case(
         "ordinary",
@@ -82,6 +86,13 @@ CASES = (
         "GLU-SATURATION",
         "gates thousands beyond the logistic function's range: overflowing exponentials show",
         _sized(5, 6, 4, gate=2000.0),
+        flags=("saturated",),
+    ),
+    Case(
+        "large-rows",
+        "GLU-SATURATION",
+        "input of thousands: gates are closed or open, values large",
+        _large_rows,
         flags=("saturated",),
     ),
     Case(
@@ -142,6 +153,14 @@ CASES = (
             flags=("leading-axes",),
         )
         for leading in RANKS
+    ),
+    Case(
+        "wide-rows",
+        "GLU-SIZES",
+        "rows of 1500 features",
+        _sized(1500, 3, 2),
+        flags=("wide-rows",),
+        golden=False,
     ),
     Case("vector", "GLU-VECTOR", "one vector, no batch", _sized(5, 4), flags=("bare-vector",)),
     Case("empty", "GLU-EMPTY", "a batch of no rows", _sized(5, 4, 0), flags=("empty",)),

@@ -110,6 +110,28 @@ CASES = (
         )
         for shape in SHAPES
     ),
+    Case(
+        "square",
+        "SILU-LEADING-AXES",
+        "a square matrix: exchanged axes raise no error",
+        _shaped(4, 4),
+        flags=("equal-axes",),
+    ),
+    Case(
+        "cube",
+        "SILU-LEADING-AXES",
+        "three axes of equal length",
+        _shaped(3, 3, 3),
+        flags=("equal-axes",),
+    ),
+    Case(
+        "long",
+        "SILU-LEADING-AXES",
+        "4099 numbers in a row: whole vectors of them, and a remainder",
+        _shaped(4099),
+        flags=("long",),
+        golden=False,
+    ),
     Case("scalar", "SILU-SCALAR", "one number, no axis", _shaped(), flags=("scalar",)),
     Case("empty", "SILU-EMPTY", "no numbers", _shaped(0, 4), flags=("empty",)),
     Case(

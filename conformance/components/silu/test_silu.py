@@ -45,7 +45,6 @@ def test_reflection(grade: Grader) -> None:
             lambda f: f.array(plus.arguments["in_features"]),
             "f(x) - f(-x) = x",
         )
-        grade.example_matches(minus)  # x / 2 keeps the law as well
 
     sizes = st.tuples(st.integers(1, 6), st.sampled_from((0.1, 2.0, 20.0)), st.integers(0, 999))
     grade.for_all(sizes, test)

@@ -62,6 +62,10 @@ def _zero_rows(draw: Draw) -> dict[str, Any]:
     return arguments(draw.normal(6, 5) * scales, *weights(draw, 5, 4))
 
 
+def _large_rows(draw: Draw) -> dict[str, Any]:
+    return arguments(draw.normal(3, 5, scale=3000.0), *weights(draw, 5, 4))
+
+
 CASES = (
     Case(
         "ordinary",
@@ -112,6 +116,13 @@ CASES = (
         _sized(5, 6, 4, gate=2000.0),
         flags=("saturated",),
     ),
+    Case(
+        "large-rows",
+        "SWIGLU-SATURATION",
+        "input of thousands: gates are closed or as large as the input, values large",
+        _large_rows,
+        flags=("saturated",),
+    ),
     *(
         Case(
             f"hidden-{d_ff}",
@@ -159,6 +170,14 @@ CASES = (
             flags=("leading-axes",),
         )
         for leading in RANKS
+    ),
+    Case(
+        "wide-rows",
+        "SWIGLU-SIZES",
+        "rows of 1500 features",
+        _sized(1500, 3, 2),
+        flags=("wide-rows",),
+        golden=False,
     ),
     Case("vector", "SWIGLU-VECTOR", "one vector, no batch", _sized(5, 4), flags=("bare-vector",)),
     Case("empty", "SWIGLU-EMPTY", "a batch of no rows", _sized(5, 4, 0), flags=("empty",)),

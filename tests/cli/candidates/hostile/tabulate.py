@@ -1,0 +1,1 @@
+raise RuntimeError("the judge imported the candidate's module")

@@ -1,0 +1,1 @@
+raise RuntimeError("the candidate's test was imported")
