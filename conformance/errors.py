@@ -64,6 +64,8 @@ class InternalError(ConformanceError):
 
 def internal_error(error: BaseException, doing: str) -> InternalError:
     """An unforeseen exception as an error with one clear message; `doing` says what failed."""
+    if isinstance(error, InternalError):  # it has a clear message already
+        return InternalError(f"{doing}: {error.message}", details=error.details)
     text = f"{type(error).__name__}: {error}".strip(": ")
     place = _place(error)
     message = f"{doing}: internal error: {text}{f' ({place})' if place else ''}"

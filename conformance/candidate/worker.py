@@ -1530,6 +1530,8 @@ class Loader:
                 " at " + where if where else "",
                 self.explain(error),
             )
+            if self.stand_ins.names:  # more often than not they are the reason
+                text += f" (not installed here: {', '.join(self.stand_ins.names)})"
         return LoadFailure(text, trace)
 
 

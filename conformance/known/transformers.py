@@ -64,7 +64,8 @@ def run_swiglu(
     w3_weight: Tensor,
     in_features: Tensor,
 ) -> Tensor:
-    config = LlamaConfig(hidden_size=d_model, intermediate_size=d_ff, num_attention_heads=1)
+    # the config insists on an even width of heads, which the network does not have
+    config = LlamaConfig(hidden_size=d_model, intermediate_size=d_ff, head_dim=2)
     mlp = _on_meta(llama.LlamaMLP, config)
     weights = {
         "gate_proj.weight": w1_weight,

@@ -110,14 +110,22 @@ def _with_equal_rows(grade: Grader, example: Example, argument: str) -> Example:
 
 
 def without_gradients(grade: Grader, case: Case) -> None:
-    """The same result under `torch.no_grad` and `torch.inference_mode`."""
+    """The same result under `torch.no_grad`."""
+    _in_mode(grade, case, "no_grad")
+
+
+def in_inference_mode(grade: Grader, case: Case) -> None:
+    """The same result under `torch.inference_mode`."""
+    _in_mode(grade, case, "inference")
+
+
+def _in_mode(grade: Grader, case: Case, mode: str) -> None:
     example = replace(grade.bounded(grade.example(case)), wrt=())
-    for mode in ("no_grad", "inference"):
-        try:
-            grade.example_matches(example, mode=mode)
-        except CheckFailure as failure:
-            failure.message = f"under torch {mode} mode: {failure.message}"
-            raise
+    try:
+        grade.example_matches(example, mode=mode)
+    except CheckFailure as failure:
+        failure.message = f"under torch {mode} mode: {failure.message}"
+        raise
 
 
 def result_dtype(grade: Grader, case: Case) -> None:

@@ -172,3 +172,8 @@ def test_half_precision(grade: Grader) -> None:
 def test_float64(grade: Grader) -> None:
     protocols.accepted(grade, case("ordinary"))
     protocols.exactly(grade, case("ordinary"))
+
+
+@check("EMBEDDING-INFERENCE-MODE")
+def test_inference_mode(grade: Grader) -> None:
+    protocols.in_inference_mode(grade, case("ordinary"))

@@ -198,3 +198,8 @@ def test_half_precision(grade: Grader) -> None:
 @check("GLU-FLOAT64", dtypes=("float64",))
 def test_float64(grade: Grader) -> None:
     protocols.accepted(grade, case("ordinary"), case("zero-rows"))
+
+
+@check("GLU-INFERENCE-MODE")
+def test_inference_mode(grade: Grader) -> None:
+    protocols.in_inference_mode(grade, case("ordinary"))

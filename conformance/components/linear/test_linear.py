@@ -204,3 +204,8 @@ def test_counting_in_half_precision(grade: Grader) -> None:
 @check("LINEAR-FLOAT64", dtypes=("float64",))
 def test_float64(grade: Grader) -> None:
     protocols.accepted(grade, case("ordinary"), case("zero-rows"))
+
+
+@check("LINEAR-INFERENCE-MODE")
+def test_inference_mode(grade: Grader) -> None:
+    protocols.in_inference_mode(grade, case("ordinary"))

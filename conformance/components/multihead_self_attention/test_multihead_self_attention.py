@@ -215,3 +215,8 @@ def test_values_in_other_dtypes(grade: Grader) -> None:
 @check("MHA-FLOAT64", dtypes=("float64",), profile="standard")
 def test_float64_is_accepted(grade: Grader) -> None:
     protocols.accepted(grade, case("double"))
+
+
+@check("MHA-INFERENCE-MODE")
+def test_inference_mode(grade: Grader) -> None:
+    protocols.in_inference_mode(grade, case("ordinary"))

@@ -239,3 +239,8 @@ def test_values_in_other_dtypes(grade: Grader) -> None:
 @check("MHAROPE-FLOAT64", dtypes=("float64",), profile="standard")
 def test_float64_is_accepted(grade: Grader) -> None:
     protocols.accepted(grade, *COMPONENT.cases_of("MHAROPE-FLOAT64"))
+
+
+@check("MHAROPE-INFERENCE-MODE")
+def test_inference_mode(grade: Grader) -> None:
+    protocols.in_inference_mode(grade, case("irregular"))

@@ -344,3 +344,8 @@ def test_out_of_range(grade: Grader) -> None:
             COMPONENT.case(name),
             lambda result, name=name: f"{name} is answered, with sum {result.sum():.3g}",
         )
+
+
+@check("NEXT-INFERENCE-MODE")
+def test_inference_mode(grade: Grader) -> None:
+    protocols.in_inference_mode(grade, COMPONENT.case("ordinary"))

@@ -257,3 +257,8 @@ def test_result_dtype(grade: Grader) -> None:
 @check("RMSNORM-RESULT")
 def test_result_device(grade: Grader) -> None:
     protocols.result_device(grade, case("ordinary"))
+
+
+@check("RMSNORM-INFERENCE-MODE")
+def test_inference_mode(grade: Grader) -> None:
+    protocols.in_inference_mode(grade, case("ordinary"))

@@ -353,3 +353,8 @@ def test_beyond_the_table(grade: Grader) -> None:
 
 def _norm(values: Any) -> float:
     return float(np.sqrt(np.square(values).sum()))
+
+
+@check("ROPE-INFERENCE-MODE")
+def test_inference_mode(grade: Grader) -> None:
+    protocols.in_inference_mode(grade, COMPONENT.case("ordinary"))

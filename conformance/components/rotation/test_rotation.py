@@ -230,3 +230,8 @@ def test_not_finite(grade: Grader) -> None:
         COMPONENT.case("infinite"),
         lambda result: f"an infinite angle gives {result[0].reshape(-1).tolist()}",
     )
+
+
+@check("ROTATION-INFERENCE-MODE")
+def test_inference_mode(grade: Grader) -> None:
+    protocols.in_inference_mode(grade, COMPONENT.case("ordinary"))

@@ -308,3 +308,8 @@ def test_query_that_sees_nothing(grade: Grader) -> None:
         return "a query that sees no key gets finite numbers other than zero"
 
     protocols.observe(grade, case("nothing-visible"), describe)
+
+
+@check("SDPA-INFERENCE-MODE")
+def test_inference_mode(grade: Grader) -> None:
+    protocols.in_inference_mode(grade, case("mask-2d"))

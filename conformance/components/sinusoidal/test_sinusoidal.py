@@ -275,3 +275,8 @@ def test_beyond_the_table(grade: Grader) -> None:
         COMPONENT.case("beyond"),
         lambda result: f"positions beyond max_seq_len are answered, shape {tuple(result.shape)}",
     )
+
+
+@check("SINUSOIDAL-INFERENCE-MODE")
+def test_inference_mode(grade: Grader) -> None:
+    protocols.in_inference_mode(grade, COMPONENT.case("ordinary"))

@@ -231,3 +231,8 @@ def test_long_half_sum(grade: Grader) -> None:
 @check("SOFTMAX-FLOAT64", dtypes=("float64",))
 def test_float64(grade: Grader) -> None:
     protocols.accepted(grade, case("ordinary"), case("extreme"))
+
+
+@check("SOFTMAX-INFERENCE-MODE")
+def test_inference_mode(grade: Grader) -> None:
+    protocols.in_inference_mode(grade, case("ordinary"))

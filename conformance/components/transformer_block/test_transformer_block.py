@@ -195,3 +195,8 @@ def test_values_in_other_dtypes(grade: Grader) -> None:
 @check("BLOCK-FLOAT64", dtypes=("float64",), profile="standard")
 def test_float64_is_accepted(grade: Grader) -> None:
     protocols.accepted(grade, *COMPONENT.cases_of("BLOCK-FLOAT64"))
+
+
+@check("BLOCK-INFERENCE-MODE")
+def test_inference_mode(grade: Grader) -> None:
+    protocols.in_inference_mode(grade, case("ordinary"))

@@ -202,3 +202,8 @@ def test_more_tokens_than_context(grade: Grader) -> None:
         return f"more tokens than the context are answered, in shape {result.shape}"
 
     protocols.observe(grade, case("overlong"), describe)
+
+
+@check("LM-INFERENCE-MODE")
+def test_inference_mode(grade: Grader) -> None:
+    protocols.in_inference_mode(grade, case("ordinary"))
