@@ -64,8 +64,9 @@ def run_swiglu(
     w3_weight: Tensor,
     in_features: Tensor,
 ) -> Tensor:
-    # the config insists on an even width of heads, which the network does not have
-    config = LlamaConfig(hidden_size=d_model, intermediate_size=d_ff, head_dim=2)
+    # The config insists on attention heads of even width; the network has none.
+    heads = {"num_attention_heads": 1, "head_dim": 2}
+    config = LlamaConfig(hidden_size=d_model, intermediate_size=d_ff, **heads)
     mlp = _on_meta(llama.LlamaMLP, config)
     weights = {
         "gate_proj.weight": w1_weight,
