@@ -11,7 +11,7 @@ import pytest
 from conformance import SPEC_VERSION, __version__
 from conformance.candidate.messages import Outcome
 from conformance.candidate.resolve import Submission
-from conformance.errors import ConformanceError, ExitCode, InternalError, internal_error
+from conformance.errors import ConformanceError, ExitCode, InternalError, LoadError, internal_error
 from conformance.items import ADVICE, FAULT, RECORD, WORDS, CheckItem, Suite, property_of
 from conformance.options import GradeOptions
 from conformance.prepare import is_remote
@@ -52,18 +52,21 @@ class Grading:
     def open(
         cls, config: pytest.Config, options: GradeOptions, submission: Submission, cwd: Path
     ) -> Grading:
-        """Open the results, start the candidate's process. Raises ConformanceError."""
-        recorder = None
-        if not is_remote(config) and not config.option.collectonly:
-            recorder = Recorder(options, submission, cwd)
+        """Start the candidate's process and open the results. Raises ConformanceError."""
+        records = not is_remote(config) and not config.option.collectonly
         try:
             run = GradingRun.open(options, submission)
-        except ConformanceError as error:
-            if recorder is not None:
+        except LoadError as error:
+            if records:
+                recorder = Recorder(options, submission, cwd)
                 recorder.error(error)
                 recorder.conclude(interrupted=False)
             raise
-        return cls(config, run, recorder, cwd)
+        try:
+            return cls(config, run, Recorder(options, submission, cwd) if records else None, cwd)
+        except ConformanceError:
+            run.close()
+            raise
 
     @property
     def distributed(self) -> bool:

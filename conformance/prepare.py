@@ -7,6 +7,7 @@ one. Only then comes the rest of the suite.
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import site
 import sys
@@ -53,16 +54,18 @@ def is_remote(config: pytest.Config) -> bool:
 def _prepare(config: pytest.Config) -> None:
     cwd = Path(config.invocation_params.dir)
     options = _options(config)
+    submission = None
     try:
         submission = _resolved(options, cwd)
+        forget_paths(submission.root)
+
+        from conformance.grading import Grading
+
+        grading = Grading.open(config, options, submission, cwd)
     except ConformanceError as error:
-        _tell_report(options, cwd, error)
+        if submission is None or isinstance(error, UsageError):
+            _tell_report(options, cwd, error)
         raise
-    forget_paths(submission.root)
-
-    from conformance.grading import Grading
-
-    grading = Grading.open(config, options, submission, cwd)
     config.pluginmanager.register(grading, "conformance-grading")
     config.args = [str(COMPONENTS_FOLDER)]
     config.args_source = config.ArgsSource.ARGS
@@ -94,11 +97,12 @@ def _resolved(options: GradeOptions, cwd: Path) -> Submission:
 
 
 def _tell_report(options: GradeOptions, cwd: Path, error: ConformanceError) -> None:
-    """Nothing was found to grade: a report of an earlier run must not be taken for this one's."""
+    """Nothing will be graded: the report of an earlier run must not be taken for this one's."""
     if options.report is not None:
         from conformance.recording import record_error
 
-        record_error(cwd / options.report, error)
+        with contextlib.suppress(UsageError):  # the folder itself may be what is wrong
+            record_error(cwd / options.report, error)
 
 
 def forget_paths(root: Path) -> None:

@@ -30,7 +30,7 @@ from conformance.suite.profile import PROFILE
 from conformance.suite.run import run_check
 
 PATIENCE = 2
-"""After so many checks of a component that hung or crashed, its remaining checks are not asked."""
+"""After so many calls of a component that hung or crashed, its remaining checks are not asked."""
 
 LOST = (Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.OUT_OF_MEMORY)
 
@@ -39,7 +39,8 @@ LOST = (Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.OUT_OF_MEMORY)
 class Losses:
     """How often a component hung or crashed, and how it did so last.
 
-    A hang in a check that does not count must not fail those that do, so the two are counted apart.
+    `binding` counts those in checks that decide the verdict. What hangs in other checks only must
+    not fail the ones that decide.
     """
 
     last: Outcome = Outcome.CRASHED
@@ -54,7 +55,7 @@ class Losses:
 
     def hopeless(self, binding: bool) -> bool:
         """Whether a check of that kind is not worth asking any more."""
-        return (self.binding if binding else self.total) >= PATIENCE
+        return self.total >= PATIENCE and (self.binding > 0 or not binding)
 
 
 @dataclass

@@ -18,6 +18,8 @@ from conformance.numerics.dtypes import FloatArray, Format, accumulator, round_t
 ORDERS = ("running", "reversed", "pairwise", "chunked")
 CHUNK = 8
 POOL_SIZE = 1 << 15
+SMALLEST_STEP = 2.0**-52
+"""The last bit of 1 in float64: half of it, its unit roundoff, would be lost when added to 1."""
 LARGEST_EXPANSION = 1 << 20
 """Products of a matrix product that are expanded for a sum in a given order; above, BLAS sums."""
 
@@ -99,7 +101,10 @@ class Perturbed(Arithmetic):
 
     def round(self, values: FloatArray, fmt: Format) -> FloatArray:
         signs = self._signs(values.shape)
-        moved = values * (1.0 + fmt.unit * signs)
+        with np.errstate(invalid="ignore"):
+            moved = values * (1.0 + max(fmt.unit, SMALLEST_STEP) * signs)
+        if np.isinf(values).any():
+            moved = np.where(np.isinf(values), values, moved)  # minus infinity stays (masks)
         if fmt.name == "float16":  # its subnormals are coarse enough to matter
             quantum = np.where((values != 0) & (np.abs(values) < fmt.tiny), fmt.quantum / 2, 0.0)
             moved = moved + quantum * signs

@@ -1,8 +1,8 @@
 """Runs of the real command line, each in a process of its own and made only once.
 
-Most tests here look at a run that grades a candidate, which takes seconds. `RUNS` lists these runs;
-a test names those it wants with `@after("name")`, they are made two at a time in the background, and
-the test gets them as `done`.
+Most tests here look at a run that grades a candidate, which takes seconds. `RUNS` lists these runs.
+A test names those it wants with `@after("name")`; they are made two at a time in the background,
+and the test gets the first one as `done`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+collect_ignore = ["candidates"]
 
 HERE = Path(__file__).parent
 LONGEST = 300
@@ -66,14 +69,22 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment of the tests without what steers pytest, Python's streams or a CI."""
     dropped = ("PYTEST_", "PYTHONIOENCODING", "PYTHONUTF8", "PYTHONPATH", "CONFORMANCE_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
+    if kept.pop("PYTHONDONTWRITEBYTECODE", ""):
+        # compiling everything anew for each run would cost half a minute in all
+        kept["PYTHONPYCACHEPREFIX"] = str(Path(tempfile.gettempdir()) / "conformance-tests-pyc")
     return {**kept, "COLUMNS": "100", **(more or {})}
 
 
 def words_of(command: str, places: Mapping[str, Any]) -> list[str]:
-    """`grade X` and the like as words that run this very checkout; {name} stands for a place."""
-    first, *rest = (word.format(**places) for word in command.split())
-    module = ["pytest"] if first == "pytest" else ["conformance", first]
-    return [sys.executable, "-m", *module, *rest]
+    """`grade X` and the like as words, with the programs beside this Python.
+
+    {name} stands for a place.
+    """
+    words = [word.format(**places) for word in command.split()]
+    words = words if words[:1] == ["pytest"] else ["conformance", *words]
+    program = shutil.which(words[0], path=str(Path(sys.executable).parent))
+    assert program is not None, f"{words[0]} is not installed beside {sys.executable}"
+    return [program, *words[1:]]
 
 
 def heed_interrupts() -> None:
@@ -128,7 +139,10 @@ RUNS: dict[str, Run] = {
     "eps_outside_root": one("eps_outside_root.py", "rmsnorm"),
     "float32_for_bfloat16": one("float32_for_bfloat16.py", "rmsnorm"),
     "post_norm": one("post_norm.py", "transformer_block"),
-    "zeros": one("zeros.py", "silu"),
+    "zeros": Run(
+        "grade {c}/zeros.py --component silu --profile quick --report größe",
+        env={"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0"},
+    ),
     "echo": one("echo.py", "silu"),
     "raises": one("raises.py", "silu"),
     "stubs": one("stubs.py", "linear,rmsnorm,silu,softmax"),
@@ -136,21 +150,16 @@ RUNS: dict[str, Run] = {
     "syntax": one("syntax", "silu"),
     "exit_at_import": one("exit_at_import", "silu"),
     "no_cuda": one("right.py", "silu", "--device cuda"),
-    "seed": Run("grade {c}/right.py --component silu --seed 3"),
-    "seed again": Run("grade {c}/right.py --component silu --seed 3"),
-    "other seed": Run("grade {c}/right.py --component silu --seed 4"),
+    "seed": Run("grade {c}/right.py --component silu --profile quick --seed 3"),
+    "seed again": Run("grade {c}/right.py --component silu --profile quick --seed 3"),
+    "other seed": Run("grade {c}/right.py --component silu --profile quick --seed 4"),
     "check": Run("grade {c}/right.py --check silu::definition[float32]"),
     "options": Run(
         "grade {c}/right.py --component silu --component linear,softmax --dtype float32"
         " --dtype float16 --level should --profile quick --timeout 60 --import-timeout 90"
         " --memory 4 --python {python} --report out/here --verbose"
     ),
-    "in process": one("right.py", "silu", "--in-process"),
-    "declared": Run("grade {c}/declared --profile quick"),
-    "ascii": Run(
-        "grade {c}/zeros.py --component silu --profile quick --report größe",
-        env={"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0"},
-    ),
+    "declared, in process": Run("grade {c}/declared --profile quick --in-process"),
     "pytest hostile": Run("pytest --impl=. silu --profile quick -v", inside="hostile"),
     "pytest beside": Run(
         "pytest --impl={c}/beside --component=silu,softmax,linear,rmsnorm --profile=quick -q"
@@ -158,7 +167,6 @@ RUNS: dict[str, Run] = {
     "pytest deselected": Run("pytest --impl={c}/right.py silu -k definition -p no:cacheprovider"),
     "pytest stopped": Run("pytest --impl={c}/zeros.py silu --profile=quick -x --tb=line"),
     "pytest distributed": Run("pytest --impl={c}/zeros.py silu --profile=quick -n 2"),
-    "pytest collected": Run("pytest --impl={c}/right.py silu --profile=quick --collect-only -q"),
     "pytest broken suite": Run(
         "pytest -p breaks_the_suite --impl={c}/right.py silu --profile=quick",
         env={"PYTHONPATH": str(HERE / "plugins")},
@@ -212,7 +220,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
+def runs(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Runs]:
     """All runs; those that tests of this session ask for are started at once."""
     made = Runs(tmp_path_factory.mktemp("cli"))
     for item in request.session.items:

@@ -114,10 +114,15 @@ def test_sums_along_other_axes() -> None:
 # ---------------------------------------------------------------- perturbed
 
 
-def test_every_result_is_moved_by_one_roundoff_either_way() -> None:
-    values = np.linspace(1.0, 2.0, 1000)
-    moved = Perturbed(seed=5).round(values, FLOAT32) / values - 1.0
-    assert (np.abs(np.abs(moved) / FLOAT32.unit - 1.0) < 1e-6).all()
+@pytest.mark.parametrize("fmt", FORMATS.values(), ids=FORMATS)
+def test_every_result_is_moved_by_one_roundoff_either_way(fmt: Format) -> None:
+    values = np.linspace(1.01, 1.99, 1000)
+    moved = (Perturbed(seed=5).round(values, fmt) - values) / (values * fmt.unit)
+    if fmt.name == "float64":  # the smallest step it can make is two roundoffs, rounded again
+        assert (np.abs(moved) > 1.0).all()
+        assert (np.abs(moved) < 3.0).all()
+    else:
+        assert (np.abs(np.abs(moved) - 1.0) < 1e-6).all()
     assert 400 < (moved > 0).sum() < 600
 
 

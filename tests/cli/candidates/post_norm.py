@@ -34,5 +34,7 @@ def _feed_forward(x, weights):
 
 
 def run_transformer_block(d_model, num_heads, d_ff, max_seq_len, theta, weights, in_features):
-    x = _norm(in_features + _attention(in_features, weights, num_heads, theta), weights["ln1.weight"])
+    x = _norm(
+        in_features + _attention(in_features, weights, num_heads, theta), weights["ln1.weight"]
+    )
     return _norm(x + _feed_forward(x, weights), weights["ln2.weight"])

@@ -1,0 +1,82 @@
+"""The commands beside `grade`."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.golden.load import fixtures_folder
+from conformance.spec import all_requirements
+
+
+@pytest.mark.parametrize("command", ["--help", "grade --help", "report --help", "fixtures --help"])
+def test_help(command: str, conformance: Any) -> None:
+    done = conformance(command)
+    assert done.code == 0
+    assert done.out.startswith("usage: conformance")
+
+
+def test_version(conformance: Any) -> None:
+    done = conformance("--version")
+    assert done.code == 0
+    assert done.out.startswith("conformance ")
+    assert "spec" in done.out
+
+
+def test_explain_lists_every_requirement(conformance: Any) -> None:
+    done = conformance("explain")
+    assert done.code == 0
+    assert set(all_requirements()) <= set(done.out.split())
+
+
+def test_explain_a_component(conformance: Any) -> None:
+    done = conformance("explain silu")
+    assert done.code == 0
+    assert "SILU-DEFINITION" in done.out
+    assert "RMSNORM" not in done.out
+
+
+def test_explain_a_requirement(conformance: Any) -> None:
+    done = conformance("explain rmsnorm-eps")
+    assert done.code == 0
+    assert done.out.startswith("RMSNORM-EPS (MUST), component rmsnorm, function run_rmsnorm")
+    for part in ("formula:", "source:", "checks:", "rmsnorm::eps_inside_the_root[float32]"):
+        assert part in done.out
+
+
+def test_a_skeleton_is_not_implemented_and_never_an_error(conformance: Any, tmp_path: Path) -> None:
+    written = conformance("init mine")
+    assert written.code == 0
+    assert "conformance grade mine" in written.out
+    ast.parse((tmp_path / "mine" / "adapters.py").read_text("utf-8"))
+    done = conformance("grade mine --profile quick")
+    assert done.code == 1
+    assert set(done.outcomes().values()) == {"not implemented"}
+    assert {c["errors"] for c in done.report["components"].values()} == {0}
+    assert done.report["score"] == 0.0
+    assert done.has_no_traceback()
+
+
+def test_a_skeleton_replaces_nothing(conformance: Any, tmp_path: Path) -> None:
+    (tmp_path / "adapters.py").write_text("mine = True\n", "utf-8")
+    done = conformance("init")
+    assert done.code == 2
+    assert "exists already; nothing was written" in done.err
+    assert (tmp_path / "adapters.py").read_text("utf-8") == "mine = True\n"
+    assert not (tmp_path / "conformance.toml").exists()
+
+
+def test_tampered_fixtures_do_not_verify(conformance: Any, tmp_path: Path) -> None:
+    copy = shutil.copytree(fixtures_folder(), tmp_path / "fixtures")
+    path = copy / "silu.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-5] ^= 1
+    path.write_bytes(content)
+    done = conformance("fixtures verify fixtures")
+    assert done.code == 1
+    assert "silu.safetensors" in done.err
+    assert done.has_no_traceback()
