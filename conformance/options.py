@@ -144,7 +144,8 @@ def _dtypes(raw: Any, option: Option) -> tuple[str, ...]:
 def _components(raw: Any, option: Option) -> tuple[str, ...]:
     from conformance.spec import component_spec
 
-    return tuple(component_spec(name.lower()).name for name in _several(raw, option))
+    names = [component_spec(name.lower()).name for name in _several(raw, option)]
+    return tuple(dict.fromkeys(names))
 
 
 def _checks(raw: Any, option: Option) -> tuple[str, ...]:
@@ -154,7 +155,10 @@ def _checks(raw: Any, option: Option) -> tuple[str, ...]:
         component, separator, rest = name.partition("::")
         if not (separator and rest):
             raise UsageError(f"--check {name}: ids look like rope::definition[float32]")
-        component_spec(component)
+        try:
+            component_spec(component)
+        except UsageError as error:
+            raise UsageError(f"--check {name}: {error.message}") from None
     return found
 
 

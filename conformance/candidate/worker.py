@@ -64,6 +64,10 @@ MAX_BODY_BYTES = 1 << 30
 Header = dict[str, Any]
 
 
+#: made on first use, see `scalar_function`
+_scalar_function: Any = None
+
+
 def import_torch() -> None:
     """Imports torch under the name that this module uses; a second call does nothing."""
     global torch
@@ -759,10 +763,11 @@ class Executor:
     def backward(self, output: Any, cotangent: Any, *, retain: bool = False) -> None:
         """`output.backward(cotangent)`; its failure is told apart from one of the call itself.
 
-        By way of the inner product: torch imports half a second of SymPy to look at a cotangent.
+        By way of a scalar: torch imports half a second of SymPy to look at a cotangent.
         """
         try:
-            self._run(lambda: (output * cotangent).sum().backward(retain_graph=retain))
+            scalar = scalar_function().apply(output, cotangent)
+            self._run(scalar.backward, retain_graph=retain)
         except Answer as answer:
             kept = answer.outcome == "out of memory"
             outcome = answer.outcome if kept else "raised"
@@ -772,6 +777,29 @@ class Executor:
 
     def _module(self, header: Header, tensors: dict[str, Any]) -> tuple[Header, dict[str, Any]]:
         return _ModuleRun(self, header, tensors).answer()
+
+
+def scalar_function() -> Any:
+    """A function to a scalar whose gradient is a given cotangent: that very tensor, not a copy.
+
+    A backward function that overwrites the gradient it was handed then spoils the next pass, as it
+    would in a larger graph. Made here because torch is not there when this module is loaded.
+    """
+    global _scalar_function
+    if _scalar_function is None:
+
+        class InnerProduct(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, output: Any, cotangent: Any) -> Any:
+                ctx.cotangent = cotangent
+                return output.new_zeros(())
+
+            @staticmethod
+            def backward(ctx: Any, *upstream: Any) -> Any:
+                return ctx.cotangent, None
+
+        _scalar_function = InnerProduct
+    return _scalar_function
 
 
 def sized(reply: Header, tensors: dict[str, Any]) -> tuple[Header, dict[str, Any]]:

@@ -150,9 +150,9 @@ RUNS: dict[str, Run] = {
     "syntax": one("syntax", "silu"),
     "exit_at_import": one("exit_at_import", "silu"),
     "no_cuda": one("right.py", "silu", "--device cuda"),
-    "seed": Run("grade {c}/right.py --component silu --profile quick --seed 3"),
-    "seed again": Run("grade {c}/right.py --component silu --profile quick --seed 3"),
-    "other seed": Run("grade {c}/right.py --component silu --profile quick --seed 4"),
+    "seed": Run("grade {c}/right.py --component silu --seed 3"),
+    "seed again": Run("grade {c}/right.py --component silu --seed 3"),
+    "other seed": Run("grade {c}/right.py --component silu --seed 4"),
     "check": Run("grade {c}/right.py --check silu::definition[float32]"),
     "options": Run(
         "grade {c}/right.py --component silu --component linear,softmax --dtype float32"

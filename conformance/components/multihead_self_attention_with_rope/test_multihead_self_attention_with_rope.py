@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from conformance.components.multihead_self_attention.inputs import WEIGHTS
 from conformance.components.multihead_self_attention_with_rope.cases import COMPONENT, X
 from conformance.components.multihead_self_attention_with_rope.inputs import arguments
-from conformance.numerics.array import Array
 from conformance.numerics.draw import Draw
 from conformance.suite import Grader, check, protocols
 from conformance.suite.check import HALF
-from conformance.suite.grader import Example, Subject
+from conformance.suite.grader import Example
 
 case = COMPONENT.case
 ARGUMENTS = (*X, *WEIGHTS, "token_positions")
@@ -45,10 +44,6 @@ def _drawn(grade: Grader, sizes: tuple[Any, ...]) -> tuple[Example, Draw]:
         max_seq_len=TABLE,
     )
     return grade.made(made, "drawn"), draw
-
-
-def _apply(f: Subject, example: Example, **changed: Any) -> Array:
-    return f(**{**example.arguments, **changed})
 
 
 @check("MHAROPE-DEFINITION")
@@ -113,14 +108,13 @@ def test_extreme_scores(grade: Grader) -> None:
 def test_common_shift_of_positions(grade: Grader) -> None:
     def law(sizes: tuple[Any, ...]) -> None:
         example, draw = _drawn(grade, sizes)
-        shifted = example.arguments["token_positions"] + draw.integers(1, TABLE // 2 + 1)
-        grade.law(
-            example,
-            lambda f: _apply(f, example, token_positions=shifted),
-            lambda f: _apply(f, example),
-            "the result after a common shift of all positions",
-            anchored=True,
-        )
+        original = {"token_positions": example.arguments["token_positions"]}
+        far = original["token_positions"] + draw.integers(1, TABLE // 2 + 1)
+        shifted = replace(example, arguments={**example.arguments, "token_positions": far})
+        shifted = grade.bounded(shifted)
+        grade.example_matches(shifted)
+        claim = "before a common shift of all positions, the result"
+        protocols.unaffected(grade, shifted, original, ..., ..., claim)
 
     grade.for_all(SIZES, law)
 

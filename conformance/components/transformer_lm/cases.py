@@ -77,7 +77,7 @@ CASES = (
         "square-head",
         "LM-HEAD",
         "vocab_size = d_model = 12",
-        plain(2, 5, vocab_size=12),
+        plain(2, 5, vocab_size=12, num_layers=1),
         flags=("head", "equal-axes"),
     ),
     Case(
@@ -101,7 +101,13 @@ CASES = (
         plain(1, 20, context_length=300),
         flags=("context",),
     ),
-    Case("one-token", "LM-CONTEXT", "a single token", plain(3, 1), flags=("context", "sizes")),
+    Case(
+        "one-token",
+        "LM-CONTEXT",
+        "a single token",
+        plain(3, 1, num_layers=1),
+        flags=("context", "sizes"),
+    ),
     Case(
         "context-of-one",
         "LM-CONTEXT",
@@ -112,13 +118,17 @@ CASES = (
     Case("theta-small", "LM-THETA", "theta 2", plain(1, 9, rope_theta=2.0), flags=("theta",)),
     Case("theta-large", "LM-THETA", "theta 1e6", plain(1, 9, rope_theta=1e6), flags=("theta",)),
     Case(
-        "narrow-hidden", "LM-FEED-FORWARD", "d_ff 5", plain(2, 4, d_ff=5), flags=("feed-forward",)
+        "narrow-hidden",
+        "LM-FEED-FORWARD",
+        "d_ff 5",
+        plain(2, 4, d_ff=5, num_layers=1),
+        flags=("feed-forward",),
     ),
     Case(
         "square-hidden",
         "LM-FEED-FORWARD",
         "d_ff = d_model",
-        plain(2, 4, d_ff=12),
+        plain(2, 4, d_ff=12, num_layers=1),
         flags=("feed-forward", "equal-axes"),
     ),
     Case(
@@ -129,7 +139,11 @@ CASES = (
         flags=("feed-forward",),
     ),
     Case(
-        "two-words", "LM-VOCABULARY", "2 tokens", plain(2, 5, vocab_size=2), flags=("vocabulary",)
+        "two-words",
+        "LM-VOCABULARY",
+        "2 tokens",
+        plain(2, 5, vocab_size=2, num_layers=1),
+        flags=("vocabulary",),
     ),
     Case(
         "many-words",
@@ -138,7 +152,9 @@ CASES = (
         plain(2, 4, vocab_size=203, num_layers=1),
         flags=("vocabulary",),
     ),
-    Case("batch-of-one", "LM-SIZES", "a single sequence", plain(1, 6), flags=("sizes",)),
+    Case(
+        "batch-of-one", "LM-SIZES", "a single sequence", plain(1, 6, num_layers=1), flags=("sizes",)
+    ),
     Case(
         "large-batch",
         "LM-SIZES",
@@ -152,13 +168,19 @@ CASES = (
     Case(
         "all-equal",
         "LM-SIZES",
-        "batch = heads = length = head width = context = layers = 4",
+        "batch = heads = length = head width = context = 4",
         plain(
-            4, 4, d_model=16, num_heads=4, d_ff=16, vocab_size=16, context_length=4, num_layers=4
+            4, 4, d_model=16, num_heads=4, d_ff=16, vocab_size=16, context_length=4, num_layers=2
         ),
         flags=("equal-axes", "context"),
     ),
-    Case("one-head", "LM-SIZES", "one head", plain(2, 5, d_model=6, num_heads=1), flags=("sizes",)),
+    Case(
+        "one-head",
+        "LM-SIZES",
+        "one head",
+        plain(2, 5, d_model=6, num_heads=1, num_layers=1),
+        flags=("sizes",),
+    ),
     Case(
         "shuffled-names",
         "LM-WEIGHT-NAMES",
