@@ -13,6 +13,7 @@ from conformance import SPEC_VERSION, __version__
 from conformance.errors import ConformanceError, InternalError
 from conformance.report import Candidate, Header, ResultsWriter, Verdict, write_reports
 from conformance.report.stream import RESULTS_NAME
+from conformance.spec import component_spec
 
 if TYPE_CHECKING:
     from conformance.candidate.messages import Description
@@ -65,6 +66,7 @@ class Recorder:
                 notices=(*run.notices(), *(description.notices if description else ()))
                 if run
                 else (),
+                requirements=requirements(run.selected() if run else ()),
                 started=_now(),
             )
         )
@@ -102,6 +104,11 @@ class Recorder:
                 f"another run has written to {self.folder} in the meantime, so this one has no "
                 "verdict; give each run a folder of its own with --report"
             )
+
+
+def requirements(selected: tuple[str, ...]) -> tuple[str, ...]:
+    """The requirements of these components, as they are written down: the basic ones first."""
+    return tuple(name for owner in selected for name in component_spec(owner).requirements)
 
 
 def report_folder(options: GradeOptions, name: str, cwd: Path) -> Path:

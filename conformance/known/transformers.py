@@ -65,8 +65,9 @@ def run_swiglu(
     in_features: Tensor,
 ) -> Tensor:
     # The config insists on attention heads of even width; the network has none.
-    heads = {"num_attention_heads": 1, "head_dim": 2}
-    config = LlamaConfig(hidden_size=d_model, intermediate_size=d_ff, **heads)
+    config = LlamaConfig(
+        hidden_size=d_model, intermediate_size=d_ff, num_attention_heads=1, head_dim=2
+    )
     mlp = _on_meta(llama.LlamaMLP, config)
     weights = {
         "gate_proj.weight": w1_weight,

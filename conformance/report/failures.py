@@ -37,16 +37,19 @@ class Failure:
         return 1 + len(self.same) + len(self.others)
 
 
-def group(checks: Iterable[CheckRecord], components: Sequence[str]) -> list[Failure]:
-    """The failures among the checks: by component in the given order, then level, then requirement.
+def group(
+    checks: Iterable[CheckRecord], components: Sequence[str], requirements: Sequence[str] = ()
+) -> list[Failure]:
+    """The failures among the checks: by component, level and requirement, in the given orders.
 
-    Missing answers come before wrong values.
+    Requirements that are not in the given order come last, missing answers first among them.
     """
     groups: dict[tuple[str, ...], list[CheckRecord]] = defaultdict(list)
     for check in checks:
         if check.missed:
             groups[_key(check)].append(check)
     position = {name: index for index, name in enumerate(components)}
+    rank = {name: index for index, name in enumerate(requirements)}
 
     def order(failure: Failure) -> tuple[object, ...]:
         answered = failure.outcome == Outcome.FAILED
@@ -54,6 +57,7 @@ def group(checks: Iterable[CheckRecord], components: Sequence[str]) -> list[Fail
             position.get(failure.component, len(position)),
             failure.component,
             LEVELS.index(failure.level),
+            min(rank.get(name, len(rank)) for name in failure.requirements),
             answered,
             "" if answered else failure.outcome,
             failure.requirements,

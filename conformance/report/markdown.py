@@ -87,7 +87,7 @@ def render_markdown(results: Results, verdict: Verdict | None = None) -> str:
     verdict = verdict or judge(results)
     checks = results.ordered()
     counted = results.header.counted if results.header else COUNTED["must"]
-    failures = _told(checks, verdict)
+    failures = _told(results, verdict)
     deciding = [failure for failure in failures if failure.level in counted]
     remarks = [failure for failure in failures if failure.level not in counted]
     skipped = _skipped(checks)
@@ -124,11 +124,12 @@ def closest_passes(checks: Sequence[CheckRecord], number: int = CLOSEST) -> list
     return sorted(passes, key=lambda check: (-by_size(check.margin or 0.0), check.id))[:number]
 
 
-def _told(checks: Sequence[CheckRecord], verdict: Verdict) -> list[Failure]:
+def _told(results: Results, verdict: Verdict) -> list[Failure]:
     """The failures, without components that are not there at all: those have their own list."""
     absent = {c.name for c in verdict.components if c.status is Status.NOT_IMPLEMENTED}
     names = [component.name for component in verdict.components]
-    return group((check for check in checks if check.component not in absent), names)
+    told = (check for check in results.ordered() if check.component not in absent)
+    return group(told, names, results.header.requirements if results.header else ())
 
 
 def _sections(

@@ -99,6 +99,7 @@ class Header:
     `selected` are the components the verdict is about.  `collected` is the number of checks that
     are going to run, `deselected` the number that -k, a path or the like took away from them, so
     that the whole is their sum.  `complete_selection` is false when anything was taken away.
+    `requirements` are in the order in which a reader should meet them.
     """
 
     kind: ClassVar[str] = "header"
@@ -120,6 +121,7 @@ class Header:
     environment: Mapping[str, Any]
     isolation: tuple[str, ...]
     notices: tuple[str, ...]
+    requirements: tuple[str, ...]
     started: str
 
     @classmethod
@@ -299,6 +301,7 @@ _HEADER: Mapping[str, Convert] = {
     "environment": shape.mapping,
     "isolation": shape.texts,
     "notices": shape.texts,
+    "requirements": shape.texts,
     "started": shape.text,
 }
 _CHECK: Mapping[str, Convert] = {

@@ -34,7 +34,8 @@ def summary_text(
     counted = results.header.counted if results.header else COUNTED["must"]
     absent = {c.name for c in verdict.components if c.status is Status.NOT_IMPLEMENTED}
     told = (c for c in results.ordered() if c.level in counted and c.component not in absent)
-    failures = group(told, [component.name for component in verdict.components])
+    names = [component.name for component in verdict.components]
+    failures = group(told, names, results.header.requirements if results.header else ())
     parts = [
         _verdict(verdict, name, width),
         _table(verdict.components),

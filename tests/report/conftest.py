@@ -49,6 +49,7 @@ class Samples:
             environment={"python": "3.11.7", "torch": "2.13.0+cpu", "threads": 2},
             isolation=("separate process", "memory limit 8 GiB"),
             notices=("stood in for the missing package wandb",),
+            requirements=(),
             started="2026-11-30T00:01:02+00:00",
         )
         return replace(header, **fields)

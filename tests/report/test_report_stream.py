@@ -64,7 +64,7 @@ def test_a_killed_run_keeps_its_lines_and_is_incomplete(tmp_path: Path) -> None:
         "import os, sys; from pathlib import Path; from conformance.report import *\n"
         "w = ResultsWriter(Path(sys.argv[1]))\n"
         "w.header(Header('0', '1', '', Candidate(), '', 0, 'quick', 'must', (), 'cpu', ('a',),"
-        " True, 0, 2, {}, (), (), ''))\n"
+        " True, 0, 2, {}, (), (), (), ''))\n"
         "w.check(CheckRecord('a::b', 'a', 'A-B', 'MUST', 'passed'))\n"
         "os.kill(os.getpid(), 9)\n"
     )
