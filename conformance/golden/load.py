@@ -44,7 +44,7 @@ def fixtures_folder() -> Path:
 
 
 def default_folder() -> Path:
-    """Where `fixtures build` writes: `fixtures/` of a source checkout, else the current folder's."""
+    """Where `fixtures build` writes: `fixtures/` of a checkout, else of the current folder."""
     root = Path(__file__).resolve().parent.parent.parent
     return root / "fixtures" if (root / "pyproject.toml").is_file() else Path("fixtures")
 
@@ -97,9 +97,7 @@ class GoldenStore:
             else:
                 arguments[name] = tensors[key]
         cotangent = tensors[vector["cotangent"]] if vector["cotangent"] else None
-        gradients = {
-            name: _bound(tensors, keys) for name, keys in vector["gradients"].items()
-        }
+        gradients = {name: _bound(tensors, keys) for name, keys in vector["gradients"].items()}
         return Golden(arguments, Bounds(_bound(tensors, vector["result"]), gradients), cotangent)
 
     def tensor(self, component: str, key: str) -> np.ndarray:

@@ -20,8 +20,8 @@ class Case:
     """One kind of input, and why it is worth asking.
 
     `build` makes the arguments out of a stream of random numbers; float64 arrays in them are
-    rounded to the dtype that is graded, arrays of other dtypes stay as they are. `why` says for what
-    the case exists and what failing it means. `wrt` names the arguments whose gradients are
+    rounded to the dtype that is graded, arrays of other dtypes stay as they are. `why` says for
+    what the case exists and what failing it means. `wrt` names the arguments whose gradients are
     compared as well. A golden case is stored in `fixtures/`; in longer profiles each case is also
     drawn anew.
     """
@@ -65,7 +65,7 @@ def size(arguments: Arguments) -> int:
 
 
 def describe(arguments: Arguments, limit: int = 12) -> str:
-    """The arguments as text, small arrays in full, larger ones by shape, dtype and first entries."""
+    """The arguments as text: small arrays in full, larger ones by shape and first entries."""
     lines = []
     for name, value in arguments.items():
         if isinstance(value, Mapping):

@@ -16,9 +16,9 @@ from conformance.suite.case import Case
 class Component:
     """One graded component: its definition and its cases.
 
-    `inputs` are the float arguments whose gradients are demanded, `parameters` the weights. `pooled`
-    are the axes of the result over which rounding errors are pooled: (-1,) one tolerance per row,
-    () one per entry.
+    `inputs` are the float arguments whose gradients are demanded, `parameters` the weights.
+    `pooled` are the axes of the result over which rounding errors are pooled: (-1,) one tolerance
+    per row, () one per entry.
     """
 
     name: str

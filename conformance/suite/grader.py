@@ -15,7 +15,7 @@ from conformance.numerics.arithmetic import Arithmetic
 from conformance.numerics.array import Array
 from conformance.numerics.compare import Difference, compare
 from conformance.numerics.draw import Draw
-from conformance.numerics.dtypes import FORMATS, FLOAT64, Format, format_of, is_float
+from conformance.numerics.dtypes import FLOAT64, FORMATS, Format, format_of, is_float
 from conformance.numerics.ensemble import Bound, Bounds, Question
 from conformance.suite.case import Arguments, Case, cast_arguments, describe, size
 from conformance.suite.component import Component
@@ -160,7 +160,7 @@ class Grader:
         may_decline: bool = False,
         **how: Any,
     ) -> None:
-        """Every draw of every case is answered within tolerance; gradients too where a case has any.
+        """Every draw of every case is answered within tolerance, gradients included.
 
         `working` allows the accuracy of a narrower format than that of the arguments. With
         `may_decline` an exception is noted and not failed (another requirement judges it). The
@@ -185,9 +185,7 @@ class Grader:
         if not answered and not may_decline:
             raise AssertionError("a value check without any case cannot fail")
 
-    def example_matches(
-        self, example: Example, working: Format | None = None, **how: Any
-    ) -> Reply:
+    def example_matches(self, example: Example, working: Format | None = None, **how: Any) -> Reply:
         """One example is answered within tolerance; returns the answer."""
         example = self.bounded(example, working)
         assert example.bounds is not None
@@ -222,9 +220,7 @@ class Grader:
             self.margin = max(self.margin or 0.0, difference.margin)
         if difference.problem:
             evidence = self.evidence(example, reply, difference, got, bound)
-            raise CheckFailure(
-                Outcome.FAILED, _sentence(difference), evidence, difference.margin
-            )
+            raise CheckFailure(Outcome.FAILED, _sentence(difference), evidence, difference.margin)
 
     def holds(self, condition: bool, message: str, example: Example, reply: Reply) -> None:
         """CheckFailure with that message unless the condition holds."""
@@ -290,7 +286,8 @@ class Grader:
         shape = np.broadcast_shapes(got_left.shape, got_right.shape)
         tiny = FORMATS[self.dtype].tiny
         bound = Bound(
-            np.broadcast_to(got_right, shape), np.broadcast_to(tolerance_left + tolerance_right + tiny, shape)
+            np.broadcast_to(got_right, shape),
+            np.broadcast_to(tolerance_left + tolerance_right + tiny, shape),
         )
         got = np.broadcast_to(got_left, shape)
         self.within(got, bound, example, None, claim)
@@ -320,7 +317,7 @@ class Grader:
 
 
 class Subject:
-    """A component that laws are written about: the candidate, or the definition in some arithmetic."""
+    """What laws are written about: the candidate, or the definition in some arithmetic."""
 
     def __init__(self, apply: Callable[[Arguments], Array], arithmetic: Arithmetic) -> None:
         self._apply = apply

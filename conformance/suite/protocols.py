@@ -191,10 +191,9 @@ def exactly(grade: Grader, *cases: Case) -> None:
 def backward_twice(grade: Grader, case: Case) -> None:
     """The graph can be used for a second backward pass and gives the same gradients."""
     example = grade.bounded(grade.example(case))
-    assert example.bounds is not None and example.wrt
-    reply = grade.answer(
-        example, wrt=example.wrt, cotangent=example.cotangent, backward_passes=2
-    )
+    assert example.bounds is not None
+    assert example.wrt
+    reply = grade.answer(example, wrt=example.wrt, cotangent=example.cotangent, backward_passes=2)
     grade.gradients_match(example, reply)
     second = replace(reply, gradients=reply.second_gradients)
     grade.gradients_match(example, second)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from conformance.components.embedding.cases import COMPONENT, HALF, arguments
 from conformance.numerics.draw import Draw
-from conformance.suite import Grader, check, protocols
+from conformance.suite import Grader, check, modules, protocols
 
 case = COMPONENT.case
 cases_of = COMPONENT.cases_of
@@ -177,3 +177,44 @@ def test_float64(grade: Grader) -> None:
 @check("EMBEDDING-INFERENCE-MODE")
 def test_inference_mode(grade: Grader) -> None:
     protocols.in_inference_mode(grade, case("ordinary"))
+
+
+# ---------------------------------------------------------------- module form
+
+FORM = modules.ModuleForm(
+    "Embedding",
+    constructor={"num_embeddings": "vocab_size", "embedding_dim": "d_model"},
+    parameters={"weights": modules.ONE},
+    inputs=("token_ids",),
+)
+
+
+@check("EMBEDDING-MODULE", module=FORM.class_name)
+def test_module_is_built(grade: Grader) -> None:
+    modules.constructs(grade, FORM, COMPONENT.case("ordinary"))
+
+
+@check("EMBEDDING-MODULE-STATE", module=FORM.class_name)
+def test_module_state(grade: Grader) -> None:
+    modules.state_dict(grade, FORM, COMPONENT.case("ordinary"))
+
+
+@check("EMBEDDING-MODULE-FORWARD", module=FORM.class_name)
+def test_module_forward(grade: Grader) -> None:
+    modules.forward_matches(grade, FORM, COMPONENT.case("ordinary"))
+
+
+@check("EMBEDDING-MODULE-DTYPE", dtypes=("float64", "bfloat16"), module=FORM.class_name)
+def test_module_dtype(grade: Grader) -> None:
+    modules.honours_dtype(grade, FORM, COMPONENT.case("ordinary"))
+
+
+@check("EMBEDDING-MODULE-LEARNS", module=FORM.class_name)
+def test_module_learns(grade: Grader) -> None:
+    modules.learns(grade, FORM, COMPONENT.case("ordinary"))
+
+
+@check("EMBEDDING-MODULE-INIT", module=FORM.class_name)
+def test_module_initialisation(grade: Grader) -> None:
+    arguments = {"vocab_size": 96, "d_model": 160}
+    modules.truncated_normal(grade, FORM, arguments, lambda shape: 1.0)

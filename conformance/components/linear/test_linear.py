@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from conformance.components.linear.cases import COMPONENT, HALF, arguments
 from conformance.numerics.draw import Draw
-from conformance.suite import Grader, check, protocols
+from conformance.suite import Grader, check, modules, protocols
 
 case = COMPONENT.case
 cases_of = COMPONENT.cases_of
@@ -209,3 +209,44 @@ def test_float64(grade: Grader) -> None:
 @check("LINEAR-INFERENCE-MODE")
 def test_inference_mode(grade: Grader) -> None:
     protocols.in_inference_mode(grade, case("ordinary"))
+
+
+# ---------------------------------------------------------------- module form
+
+FORM = modules.ModuleForm(
+    "Linear",
+    constructor={"in_features": "d_in", "out_features": "d_out"},
+    parameters={"weights": modules.ONE},
+    inputs=("in_features",),
+)
+
+
+@check("LINEAR-MODULE", module=FORM.class_name)
+def test_module_is_built(grade: Grader) -> None:
+    modules.constructs(grade, FORM, COMPONENT.case("ordinary"))
+
+
+@check("LINEAR-MODULE-STATE", module=FORM.class_name)
+def test_module_state(grade: Grader) -> None:
+    modules.state_dict(grade, FORM, COMPONENT.case("ordinary"))
+
+
+@check("LINEAR-MODULE-FORWARD", module=FORM.class_name)
+def test_module_forward(grade: Grader) -> None:
+    modules.forward_matches(grade, FORM, COMPONENT.case("ordinary"))
+
+
+@check("LINEAR-MODULE-DTYPE", dtypes=("float64", "bfloat16"), module=FORM.class_name)
+def test_module_dtype(grade: Grader) -> None:
+    modules.honours_dtype(grade, FORM, COMPONENT.case("ordinary"))
+
+
+@check("LINEAR-MODULE-LEARNS", module=FORM.class_name)
+def test_module_learns(grade: Grader) -> None:
+    modules.learns(grade, FORM, COMPONENT.case("ordinary"))
+
+
+@check("LINEAR-MODULE-INIT", module=FORM.class_name)
+def test_module_initialisation(grade: Grader) -> None:
+    arguments = {"d_in": 96, "d_out": 160}
+    modules.truncated_normal(grade, FORM, arguments, lambda shape: (2 / sum(shape)) ** 0.5)

@@ -12,7 +12,7 @@ from conformance.numerics import array as m
 from conformance.numerics.draw import Draw
 from conformance.numerics.dtypes import FORMATS, round_to
 from conformance.numerics.ensemble import Bound
-from conformance.suite import Grader, check, protocols
+from conformance.suite import Grader, check, modules, protocols
 
 case = COMPONENT.case
 cases_of = COMPONENT.cases_of
@@ -262,3 +262,43 @@ def test_result_device(grade: Grader) -> None:
 @check("RMSNORM-INFERENCE-MODE")
 def test_inference_mode(grade: Grader) -> None:
     protocols.in_inference_mode(grade, case("ordinary"))
+
+
+# ---------------------------------------------------------------- module form
+
+FORM = modules.ModuleForm(
+    "RMSNorm",
+    constructor={"d_model": "d_model", "eps": "eps"},
+    parameters={"weights": modules.ONE},
+    inputs=("in_features",),
+)
+
+
+@check("RMSNORM-MODULE", module=FORM.class_name)
+def test_module_is_built(grade: Grader) -> None:
+    modules.constructs(grade, FORM, COMPONENT.case("ordinary"))
+
+
+@check("RMSNORM-MODULE-STATE", module=FORM.class_name)
+def test_module_state(grade: Grader) -> None:
+    modules.state_dict(grade, FORM, COMPONENT.case("ordinary"))
+
+
+@check("RMSNORM-MODULE-FORWARD", module=FORM.class_name)
+def test_module_forward(grade: Grader) -> None:
+    modules.forward_matches(grade, FORM, COMPONENT.case("ordinary"))
+
+
+@check("RMSNORM-MODULE-DTYPE", dtypes=("float64", "bfloat16"), module=FORM.class_name)
+def test_module_dtype(grade: Grader) -> None:
+    modules.honours_dtype(grade, FORM, COMPONENT.case("ordinary"))
+
+
+@check("RMSNORM-MODULE-LEARNS", module=FORM.class_name)
+def test_module_learns(grade: Grader) -> None:
+    modules.learns(grade, FORM, COMPONENT.case("ordinary"))
+
+
+@check("RMSNORM-MODULE-INIT", module=FORM.class_name)
+def test_module_initialisation(grade: Grader) -> None:
+    modules.starts_at_one(grade, FORM, COMPONENT.case("ordinary"))

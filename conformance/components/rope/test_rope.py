@@ -13,7 +13,7 @@ from conformance.components.rope.inputs import arguments
 from conformance.numerics import array as m
 from conformance.numerics.array import Array
 from conformance.numerics.draw import Draw
-from conformance.suite import Grader, check, protocols
+from conformance.suite import Grader, check, modules, protocols
 from conformance.suite.check import HALF
 from conformance.suite.grader import Example, Subject
 
@@ -359,3 +359,28 @@ def _norm(values: Any) -> float:
 @check("ROPE-INFERENCE-MODE")
 def test_inference_mode(grade: Grader) -> None:
     protocols.in_inference_mode(grade, COMPONENT.case("ordinary"))
+
+
+# ---------------------------------------------------------------- module form
+
+FORM = modules.ModuleForm(
+    "RotaryPositionalEmbedding",
+    constructor={"theta": "theta", "d_k": "d_k", "max_seq_len": "max_seq_len"},
+    parameters={},
+    inputs=("in_query_or_key", "token_positions"),
+)
+
+
+@check("ROPE-MODULE", module=FORM.class_name)
+def test_module_is_built(grade: Grader) -> None:
+    modules.constructs(grade, FORM, COMPONENT.case("ordinary"))
+
+
+@check("ROPE-MODULE-STATE", module=FORM.class_name)
+def test_module_state(grade: Grader) -> None:
+    modules.state_dict(grade, FORM, COMPONENT.case("ordinary"))
+
+
+@check("ROPE-MODULE-FORWARD", module=FORM.class_name)
+def test_module_forward(grade: Grader) -> None:
+    modules.forward_matches(grade, FORM, COMPONENT.case("ordinary"))

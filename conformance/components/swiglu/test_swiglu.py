@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from conformance.components.swiglu.cases import COMPONENT, HALF, arguments, weights
 from conformance.numerics.draw import Draw
-from conformance.suite import Grader, check, protocols
+from conformance.suite import Grader, check, modules, protocols
 
 case = COMPONENT.case
 cases_of = COMPONENT.cases_of
@@ -214,3 +214,38 @@ def test_float64(grade: Grader) -> None:
 @check("SWIGLU-INFERENCE-MODE")
 def test_inference_mode(grade: Grader) -> None:
     protocols.in_inference_mode(grade, case("ordinary"))
+
+
+# ---------------------------------------------------------------- module form
+
+FORM = modules.ModuleForm(
+    "SwiGLU",
+    constructor={"d_model": "d_model", "d_ff": "d_ff"},
+    parameters={"w1_weight": "w1.weight", "w2_weight": "w2.weight", "w3_weight": "w3.weight"},
+    inputs=("in_features",),
+)
+
+
+@check("SWIGLU-MODULE", module=FORM.class_name)
+def test_module_is_built(grade: Grader) -> None:
+    modules.constructs(grade, FORM, COMPONENT.case("ordinary"))
+
+
+@check("SWIGLU-MODULE-STATE", module=FORM.class_name)
+def test_module_state(grade: Grader) -> None:
+    modules.state_dict(grade, FORM, COMPONENT.case("ordinary"))
+
+
+@check("SWIGLU-MODULE-FORWARD", module=FORM.class_name)
+def test_module_forward(grade: Grader) -> None:
+    modules.forward_matches(grade, FORM, COMPONENT.case("ordinary"))
+
+
+@check("SWIGLU-MODULE-DTYPE", dtypes=("float64", "bfloat16"), module=FORM.class_name)
+def test_module_dtype(grade: Grader) -> None:
+    modules.honours_dtype(grade, FORM, COMPONENT.case("ordinary"))
+
+
+@check("SWIGLU-MODULE-LEARNS", module=FORM.class_name)
+def test_module_learns(grade: Grader) -> None:
+    modules.learns(grade, FORM, COMPONENT.case("ordinary"))
