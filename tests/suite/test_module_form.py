@@ -1,4 +1,4 @@
-"""The checks of the module form: right classes pass, each kind of wrong class fails its own check."""
+"""The checks of the module form: right classes pass, each kind of wrong one fails its own check."""
 
 from __future__ import annotations
 
