@@ -180,6 +180,27 @@ def user_site(python: Path) -> str | None:
     return folder if folder in sys.path and python == Path(sys.executable) else None
 
 
+def processor_seconds(pid: int) -> float:
+    """Processor time that `pid` has had so far; 0 when it has ended."""
+    import psutil
+
+    try:
+        times = psutil.Process(pid).cpu_times()
+    except psutil.Error:
+        return 0.0
+    return float(times.user + times.system)
+
+
+def runnable(pid: int) -> bool:
+    """Whether `pid` would go on if it were let: neither asleep nor ended."""
+    import psutil
+
+    try:
+        return psutil.Process(pid).status() in (psutil.STATUS_RUNNING, psutil.STATUS_DISK_SLEEP)
+    except psutil.Error:
+        return False
+
+
 def request_stack(process: subprocess.Popen[bytes]) -> bool:
     """Asks a hanging worker to write its Python stack to its file; False where that cannot be."""
     wanted = getattr(signal, "SIGUSR1", None)

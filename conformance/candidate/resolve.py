@@ -285,7 +285,7 @@ def _with_adapters(
     base, module = _package_of(source.path, source, root)
     search_path = project.search_path(base, root, source.path.parent)
     return Submission(
-        name=_name(root, base),
+        name=_name(root, base) if source.path.stem == "adapters" else source.path.stem,
         root=root,
         adapters=source.path,
         module=module,
@@ -304,7 +304,10 @@ def _with_adapters(
 
 
 def _name(root: Path, base: Path) -> str:
-    """What a report calls the submission: its folder, unless that is only called src."""
+    """What a report calls the submission: its folder, unless that is only called src.
+
+    A file of another name than adapters.py is called by its own: several may share a folder.
+    """
     return root.parent.name if root.name == "src" and root.parent.name else root.name or base.name
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -89,3 +90,19 @@ def test_kill_takes_the_children_along(has_ended: Callable[[int], bool]) -> None
     assert process.poll() is not None
     assert limits.resident_memory(process.pid) == 0
     assert has_ended(child)
+
+
+def test_a_busy_process_is_runnable_and_a_sleeping_one_is_not() -> None:
+    program = "import sys, time\nif sys.argv[1] == 'busy':\n    while True: pass\ntime.sleep(60)"
+    states = {}
+    for kind in ("busy", "asleep"):
+        with subprocess.Popen([sys.executable, "-c", program, kind]) as process:
+            try:
+                time.sleep(1.0)
+                found = [limits.runnable(process.pid) for _ in range(20) if not time.sleep(0.02)]
+                states[kind] = (sum(found) > 10, limits.processor_seconds(process.pid) > 0.2)
+            finally:
+                process.kill()
+    assert states == {"busy": (True, True), "asleep": (False, False)}
+    assert not limits.runnable(process.pid)
+    assert limits.processor_seconds(process.pid) == 0.0
