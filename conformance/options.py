@@ -60,6 +60,7 @@ OPTIONS = (
     ),
     Option("python", "PATH", "interpreter or virtual environment that runs the candidate"),
     Option("timeout", "SECONDS", "wall clock of one call", default=10.0),
+    Option("max-minutes", "MINUTES", "after that, ask as little as the quick profile does"),
     Option("import-timeout", "SECONDS", "wall clock of the candidate's imports", default=60.0),
     Option("memory", "GIB", "memory the candidate may take beside torch itself", default=8.0),
     Option("in-process", "", "run the candidate in this process, for a debugger", flag=True),
@@ -83,6 +84,7 @@ class GradeOptions:
     report: Path | None = None
     python: Path | None = None
     timeout: float = DEFAULTS["timeout"]
+    max_minutes: float | None = None
     import_timeout: float = DEFAULTS["import_timeout"]
     memory: float = DEFAULTS["memory"]
     in_process: bool = False
@@ -206,6 +208,7 @@ _CONVERT: Mapping[str, Callable[[Any, Option], Any]] = {
     "report": _path,
     "python": _path,
     "timeout": _positive,
+    "max_minutes": _positive,
     "import_timeout": _positive,
     "memory": _positive,
     "in_process": lambda raw, option: bool(raw),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import shlex
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -67,6 +68,7 @@ class GradingRun:
     caller: Caller
     description: Description | None = None
     golden: GoldenStore = field(default_factory=GoldenStore)
+    started: float = field(default_factory=time.monotonic)
     _selected: tuple[str, ...] | None = None
     _plan: list[Check] | None = None
     _implemented: dict[str, CheckResult | None] = field(default_factory=dict)
@@ -129,6 +131,12 @@ class GradingRun:
 
     # ------------------------------------------------------------ what is asked
 
+    @property
+    def deadline(self) -> float | None:
+        """When `--max-minutes` are over, on the clock of `time.monotonic`."""
+        minutes = self.options.max_minutes
+        return None if minutes is None else self.started + 60.0 * minutes
+
     def context(self) -> Context:
         """What the checks share."""
         options = self.options
@@ -138,6 +146,7 @@ class GradingRun:
             seed=options.seed,
             golden=self.golden,
             device=options.device,
+            deadline=self.deadline,
         )
 
     def selected(self) -> tuple[str, ...]:

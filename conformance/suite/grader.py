@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -20,7 +21,7 @@ from conformance.numerics.ensemble import Bound, Bounds, Question
 from conformance.suite.case import Arguments, Case, cast_arguments, describe, size
 from conformance.suite.component import Component
 from conformance.suite.failure import CheckFailure, Evidence
-from conformance.suite.profile import Profile
+from conformance.suite.profile import PROFILE, Profile
 
 FATAL = (Outcome.CRASHED, Outcome.TIMED_OUT, Outcome.OUT_OF_MEMORY)
 """Outcomes after which the same question is not asked again to find a smaller input."""
@@ -48,6 +49,15 @@ class Context:
     seed: int = 0
     golden: GoldenStore = field(default_factory=GoldenStore)
     device: str = "cpu"
+    deadline: float | None = None
+
+    def effort(self) -> Profile:
+        """How much to ask now: once the time of the run is used up, as little as `quick` does.
+
+        No check is left out, so that a bounded run still has a verdict.
+        """
+        late = self.deadline is not None and time.monotonic() > self.deadline
+        return PROFILE["quick"] if late else self.profile
 
 
 @dataclass(frozen=True)
@@ -106,7 +116,7 @@ class Grader:
     def examples(self, case: Case, dtype: str | None = None) -> Iterator[Example]:
         """The golden draw of a case, then as many fresh draws as the profile asks for."""
         yield self.example(case, dtype)
-        for draw in range(self.context.profile.fresh_draws):
+        for draw in range(self._effort().fresh_draws):
             yield self.example(case, dtype, seed=1 + self.context.seed * 1000 + draw)
 
     def example(self, case: Case, dtype: str | None = None, seed: int = 0) -> Example:
@@ -262,7 +272,13 @@ class Grader:
         """`test` holds for every example of a Hypothesis strategy; shrinks what fails."""
         from conformance.suite.explore import explore
 
-        explore(strategy, test, self.context.profile.examples, f"{self.key}/{self.context.seed}")
+        explore(strategy, test, self._effort().examples, f"{self.key}/{self.context.seed}")
+
+    def _effort(self) -> Profile:
+        effort = self.context.effort()
+        if effort.name != self.context.profile.name:
+            self.note(f"asked as in the {effort.name} profile: the time of the run was used up")
+        return effort
 
     def law(
         self,
