@@ -31,6 +31,7 @@ class Recorder:
     def __init__(self, options: GradeOptions, submission: Submission, cwd: Path) -> None:
         self.options = options
         self.submission = submission
+        self.cwd = cwd
         self.folder = report_folder(options, submission.name, cwd)
         self.results = self.folder / RESULTS_NAME
         self.writer = ResultsWriter(self.results)
@@ -50,7 +51,7 @@ class Recorder:
                 suite_version=__version__,
                 spec_version=SPEC_VERSION,
                 fixtures_sha256=run.golden.sha256 if run else "",
-                candidate=candidate(submission),
+                candidate=candidate(submission, self.cwd),
                 command=options.command,
                 seed=options.seed,
                 profile=options.profile,
@@ -130,11 +131,13 @@ def record_error(folder: Path, error: ConformanceError) -> None:
     write_reports(folder / RESULTS_NAME, folder)
 
 
-def candidate(submission: Submission) -> Candidate:
-    """The candidate as reports name it."""
+def candidate(submission: Submission, cwd: Path) -> Candidate:
+    """The candidate as reports name it; its path as seen from the folder of the run."""
+    path = submission.adapters or submission.root
+    here = cwd.resolve()
     return Candidate(
         name=submission.name,
-        path=str(submission.adapters or submission.root),
+        path=str(path.relative_to(here) if path.is_relative_to(here) else path),
         module=submission.module,
         how=submission.how,
         ignored=submission.ignored,

@@ -109,7 +109,7 @@ class InProcess(LocalCaller):
             classes=self._loader.class_names(),
             python=platform.python_version(),
             torch=str(sys.modules["torch"].__version__),
-            platform=platform.platform(),
+            platform=f"{platform.system()} {platform.machine()}",
             device=self.device,
             device_name=worker.device_name(self.device),
             threads=self.executor.state.threads,

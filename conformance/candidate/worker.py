@@ -2038,7 +2038,7 @@ class Server:
             "classes": loader.class_names(),
             "python": platform.python_version(),
             "torch": str(torch.__version__),
-            "platform": platform.platform(),
+            "platform": f"{platform.system()} {platform.machine()}",
             "device": device,
             "device_name": name,
             "threads": torch.get_num_threads(),

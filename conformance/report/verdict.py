@@ -90,7 +90,7 @@ class ComponentResult:
     """One component: its status, its checks by outcome (all levels) and by level, its score.
 
     `errors` are checks in which the candidate raised, crashed, ran out of time or of memory.
-    `worst_margin` is the largest error of all its checks in units of the tolerance, None if none
+    `worst_margin` is the largest error of its binding checks in units of tolerance, None if none
     compares values.
     """
 
@@ -272,7 +272,7 @@ def _component(
     def number(*outcomes: str) -> int:
         return sum(c.outcome in outcomes for c in checks)
 
-    margins = [c.margin for c in checks if c.margin is not None]
+    margins = [c.margin for c in checks if c.margin is not None and c.level in counted]
     status = _status(checks, counted, closed)
     return ComponentResult(
         name=name,
