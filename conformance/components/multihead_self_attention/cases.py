@@ -122,8 +122,8 @@ CASES = (
     Case(
         "long",
         "MHA-LENGTHS",
-        "70 tokens of 4 features",
-        inputs.plain((1,), 70, 4, 2),
+        "160 tokens of 4 features",
+        inputs.plain((1,), 160, 4, 2),
         flags=("lengths",),
     ),
     Case(
@@ -144,8 +144,15 @@ CASES = (
         "large-batch",
         "MHA-BATCH",
         "more sequences than heads and tokens",
-        inputs.plain((7,), 3, 8, 2),
+        inputs.plain((34,), 3, 4, 2),
         flags=("batch",),
+    ),
+    Case(
+        "many-heads",
+        "MHA-HEADS",
+        "20 heads of one feature",
+        inputs.plain((2,), 4, 20, 20),
+        flags=("heads",),
     ),
     Case(
         "batch-equals-heads",

@@ -220,6 +220,20 @@ CASES = (
         flags=("long",),
     ),
     Case(
+        "long-square",
+        "SDPA-LONG",
+        "as many queries as keys, 70, without a mask: nothing is hidden",
+        inputs.plain((2,), 70, 70, 4, 3),
+        flags=("long",),
+    ),
+    Case(
+        "many-keys",
+        "SDPA-LONG",
+        "1100 keys: none is left out",
+        inputs.plain((1,), 2, 1100, 3, 2),
+        flags=("long",),
+    ),
+    Case(
         "axes-1",
         "SDPA-LEADING-AXES",
         "one leading axis, with a mask",

@@ -163,7 +163,7 @@ CASES = (
         "large-batch",
         "BLOCK-SIZES",
         "more sequences than heads and tokens",
-        plain((7,), 3, **SMALL),
+        plain((34,), 3, **SMALL),
         flags=("sizes",),
     ),
     Case(

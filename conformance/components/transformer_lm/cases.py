@@ -159,7 +159,7 @@ CASES = (
         "large-batch",
         "LM-SIZES",
         "more sequences than heads and tokens",
-        plain(7, 3, **SMALL),
+        plain(34, 3, **SMALL),
         flags=("sizes",),
     ),
     Case(
