@@ -20,7 +20,7 @@ def arguments(
     length: int | None = None,
     d_model: int = 12,
     num_heads: int = 3,
-    theta: float = 50.0,
+    theta: float = 50.5,
     max_seq_len: int = 16,
 ) -> Build:
     """Rows of order one at the given positions; `length` where the positions do not tell it."""

@@ -52,7 +52,7 @@ def arguments(
     num_heads: int = 3,
     d_ff: int = 20,
     max_seq_len: int = 9,
-    theta: float = 50.0,
+    theta: float = 50.5,
     scale: float = 1.0,
 ) -> Build:
     """Rows of size `scale` and the weights of a block."""

@@ -12,7 +12,7 @@ from conformance.suite.component import Component
 
 SMALL = {"d_model": 8, "num_heads": 2, "d_ff": 6, "vocab_size": 11}
 TINY = {"token_embeddings.weight": 1e-3, "output_proj.weight": 1e-3, "w2.weight": 1e-3}
-DEEP = {"num_layers": 12, "d_model": 8, "num_heads": 2, "d_ff": 6, "vocab_size": 11}
+DEEP = {"num_layers": 14, "d_model": 8, "num_heads": 2, "d_ff": 6, "vocab_size": 11}
 REPEATED = [[3, 3, 7, 3], [0, 10, 7, 0]]
 
 CASES = (
@@ -53,9 +53,9 @@ CASES = (
         flags=("layers",),
     ),
     Case(
-        "twelve-layers",
+        "fourteen-layers",
         "LM-LAYERS",
-        "twelve layers: as text, 10 and 11 come before 2",
+        "fourteen layers: as text, 10 to 13 come before 2",
         plain(1, 4, **DEEP),
         flags=("layers",),
     ),

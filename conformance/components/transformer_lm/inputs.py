@@ -41,7 +41,7 @@ def arguments(
     num_layers: int = 2,
     num_heads: int = 3,
     d_ff: int = 20,
-    rope_theta: float = 50.0,
+    rope_theta: float = 50.5,
 ) -> Build:
     """Token ids and the weights of a model."""
     return {
