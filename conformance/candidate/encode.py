@@ -76,7 +76,7 @@ def _encode_function(call: Call, tensors: _Tensors) -> Header:
 
 
 #: layouts that the worker can make, see `Call.layouts`
-_LAYOUTS = ("contiguous", "transposed", "sliced", "expanded")
+_LAYOUTS = ("contiguous", "transposed", "swapped", "sliced", "expanded")
 
 
 def _check_call(call: Call) -> None:

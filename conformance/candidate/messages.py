@@ -47,7 +47,8 @@ class Call:
     #: arrays (float16/32/64, bfloat16, int64, bool), int, float, bool, str, None, or dict of arrays
     arguments: Mapping[str, Any]
     #: argument -> memory layout of equal values; "weights.x" names an entry of a dict argument:
-    #: "contiguous" | "transposed" (last two axes stored swapped) | "sliced" (every second element
+    #: "contiguous" | "transposed" (last two axes stored swapped) | "swapped" (the two axes before
+    #: the last stored swapped, as heads are split off) | "sliced" (every second element
     #: of a larger buffer, offset not 0) | "expanded" (axis 0 repeated, stride 0; equal rows only)
     layouts: Mapping[str, str] = field(default_factory=_empty)
     #: arguments to differentiate, "in_features" or "weights.ln1.weight" for an entry of a dict

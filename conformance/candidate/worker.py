@@ -239,6 +239,9 @@ def lay_out(source: Any, layout: str) -> tuple[Any, Any]:
     if layout == "transposed" and source.dim() >= 2:
         base = source.transpose(-1, -2).clone(memory_format=torch.contiguous_format)
         return base, lambda tensor: tensor.transpose(-1, -2)
+    if layout == "swapped" and source.dim() >= 3:
+        base = source.transpose(-2, -3).clone(memory_format=torch.contiguous_format)
+        return base, lambda tensor: tensor.transpose(-2, -3)
     if layout == "sliced" and source.dim() >= 1:
         last = source.shape[-1]
         filler = float("nan") if source.is_floating_point() else 0

@@ -192,6 +192,21 @@ CASES = (
         wrt=("in_features",),
     ),
     Case(
+        "gradient-wide",
+        "LINEAR-GRADIENT",
+        "the derivative with 40 inputs and 50 outputs",
+        _sized(40, 50, 2, 3),
+        flags=("gradient",),
+        wrt=("in_features",),
+    ),
+    Case(
+        "one-output-rank-4",
+        "LINEAR-SIZES",
+        "a single output behind three leading axes: the axis of length one stays",
+        _sized(3, 1, 2, 2, 3),
+        flags=("size-one",),
+    ),
+    Case(
         "gradient-rank-4",
         "LINEAR-GRADIENT",
         "the derivative with three leading axes",

@@ -106,6 +106,20 @@ CASES = (
         flags=("causal",),
     ),
     Case(
+        "far-below-the-hidden",
+        "MHA-CAUSAL",
+        "what is hidden scores 1e4 and more above what is seen: a finite mask lets it through",
+        inputs.far_below_the_hidden,
+        flags=("causal", "extreme-scores"),
+    ),
+    Case(
+        "zero-token",
+        "MHA-CAUSAL",
+        "a token of zeros: a score of 0 is no mask",
+        inputs.zero_token,
+        flags=("causal",),
+    ),
+    Case(
         "one-token",
         "MHA-LENGTHS",
         "a single token attends to itself alone",

@@ -81,6 +81,22 @@ def later_tokens_dominate(draw: Draw) -> Build:
     return made
 
 
+def far_below_the_hidden(draw: Draw) -> Build:
+    """The first token's score with itself is -2e4, that with the hidden zero token is 0."""
+    made = arguments(draw, (2,), 3, 8, 2)
+    made["q_proj_weight"] = -made["k_proj_weight"]
+    made["in_features"][:, 0] = 200.0 * draw.signs(2, 8)
+    made["in_features"][:, 1] = 0.0
+    return made
+
+
+def zero_token(draw: Draw) -> Build:
+    """A token of zeros: all its scores are 0, and none of them is a mask."""
+    made = arguments(draw, (2,), 5, 8, 2)
+    made["in_features"][:, 2] = 0.0
+    return made
+
+
 def rows_of_all_magnitudes(draw: Draw) -> Build:
     """Tokens from 1e-2 to 60: scores up to several thousand."""
     made = arguments(draw, (2,), 6, 8, 2)

@@ -172,6 +172,20 @@ CASES = (
         flags=("equal-axes",),
     ),
     Case(
+        "whole-table-out-of-order",
+        "MHAROPE-POSITIONS",
+        "as many tokens as the table has rows, in another order than the table's",
+        at((2,), [3, 0, 5, 1, 4, 2], max_seq_len=6),
+        flags=("positions", "table"),
+    ),
+    Case(
+        "zero-token",
+        "MHAROPE-CAUSAL",
+        "a token of zeros: a score of 0 is no mask",
+        inputs.zero_token,
+        flags=("causal",),
+    ),
+    Case(
         "all-equal",
         "MHAROPE-SIZES",
         "batch = heads = length = head width = 4",

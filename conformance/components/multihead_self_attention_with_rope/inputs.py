@@ -76,6 +76,13 @@ def later_tokens_dominate(draw: Draw) -> Build:
     return made
 
 
+def zero_token(draw: Draw) -> Build:
+    """A token of zeros: all its scores are 0, and none of them is a mask."""
+    made = arguments(draw, (2,), [2, 0, 3, 1, 5])
+    made["in_features"][:, 2] = 0.0
+    return made
+
+
 def rows_of_all_magnitudes(draw: Draw) -> Build:
     """Tokens from 1e-2 to 60: scores up to several thousand."""
     made = arguments(draw, (2,), [2, 3, 9, 4, 15, 7], d_model=8, num_heads=2)

@@ -282,6 +282,14 @@ CASES = (
         wrt=("in_features",),
     ),
     Case(
+        "gradient-wide",
+        "RMSNORM-GRADIENT",
+        "the derivative of 48 features with three leading axes",
+        _sized(48, 2, 1, 3),
+        flags=("gradient",),
+        wrt=("in_features",),
+    ),
+    Case(
         "gradient-tiny-rows",
         "RMSNORM-GRADIENT",
         "the derivative where eps counts: the divisor still depends on the row",

@@ -77,6 +77,7 @@ THETA = tuple(
         ("100", 100.0, "every pair turns visibly"),
         ("10000", 10000.0, "the usual base"),
         ("500000", 500000.0, "the base of long-context models: the last pairs hardly turn"),
+        ("10000000", 1e7, "the base of models with a context of a million"),
         ("one-and-a-half", 1.5, "all pairs turn at nearly the same speed"),
     )
 )
@@ -294,6 +295,14 @@ GRADIENT = (
         "other positions in every sequence",
         anywhere(3, 2, 4, 4, positions=(3, 1, 4)),
         flags=("gradient", "positions-per-row"),
+        wrt=X,
+    ),
+    Case(
+        "gradient-wide",
+        "ROPE-GRADIENT",
+        "40 features and three leading axes",
+        anywhere(2, 1, 3, 2, 40),
+        flags=("gradient",),
         wrt=X,
     ),
     Case(

@@ -329,9 +329,15 @@ def test_no_state(grade: Grader) -> None:
 
 @check("ROPE-MEMORY-LAYOUT")
 def test_memory_layout(grade: Grader) -> None:
+    protocols.layouts(grade, COMPONENT.case("axes-2"), *X, ("swapped", "expanded"))
+    protocols.layouts(grade, COMPONENT.case("axes-3"), *X, ("swapped",))
     kinds = ("transposed", "sliced", "expanded")
-    protocols.layouts(grade, COMPONENT.case("axes-2"), *X, kinds)
     protocols.layouts(grade, COMPONENT.case("row-by-row"), "token_positions", kinds)
+
+
+@check("ROPE-STRIDED-FEATURES")
+def test_strided_features(grade: Grader) -> None:
+    protocols.layouts(grade, COMPONENT.case("axes-2"), *X, ("transposed", "sliced"))
 
 
 @check("ROPE-AUTOGRAD-MODES")

@@ -220,6 +220,13 @@ CASES = (
         flags=("long",),
     ),
     Case(
+        "scores-of-zero",
+        "SDPA-MASK",
+        "queries and keys of zeros: a score of 0 is no mask",
+        inputs.scores_of_zero,
+        flags=("mask",),
+    ),
+    Case(
         "long-square",
         "SDPA-LONG",
         "as many queries as keys, 70, without a mask: nothing is hidden",
@@ -324,6 +331,14 @@ CASES = (
         "SDPA-GRADIENT",
         "a mask shared by batch and heads",
         inputs.masked((2, 3), 4, 5, 4, 3),
+        flags=("gradient", "mask-broadcast"),
+        wrt=ALL,
+    ),
+    Case(
+        "gradient-full-mask",
+        "SDPA-GRADIENT",
+        "another mask for every sequence and head, 34 features",
+        inputs.masked((2, 3), 4, 5, 34, 3, mask_leading=(2, 3)),
         flags=("gradient", "mask-broadcast"),
         wrt=ALL,
     ),

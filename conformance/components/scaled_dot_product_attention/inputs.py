@@ -52,6 +52,15 @@ def masked(leading: tuple[int, ...], *sizes: int, mask_leading: tuple[int, ...] 
     return build
 
 
+def scores_of_zero(draw: Draw) -> Build:
+    """One query and one visible key are zero, the others are not."""
+    made: Build = masked((2,), 4, 5, 6, 3)(draw)
+    made["Q"][:, 1] = 0.0
+    made["K"][:, 2] = 0.0
+    made["mask"][:, 2] = True
+    return made
+
+
 def weights_visible(draw: Draw) -> Build:
     one_hot = np.broadcast_to(np.eye(5), (2, 5, 5)).copy()
     return {**operands(draw, (2,), 3, 5, 4, 5), "V": one_hot}

@@ -143,6 +143,14 @@ CASES = (
         wrt=("in_features",),
     ),
     Case(
+        "gradient-rank-4",
+        "SILU-GRADIENT",
+        "the derivative with four axes",
+        _shaped(2, 3, 1, 12),
+        flags=("gradient",),
+        wrt=("in_features",),
+    ),
+    Case(
         "gradient-saturated",
         "SILU-GRADIENT",
         "the derivative up to 1e4 on both sides, at zero and where it vanishes: infinity times "

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from conformance.numerics import array as m
+from conformance.numerics.arithmetic import Perturbed
 from conformance.numerics.array import Array
 
 
@@ -12,10 +15,7 @@ def silu(*, in_features: Array) -> Array:
     Hendrycks and Gimpel 2016; Elfwing et al. 2017.
     """
     x = in_features
-    form = x.arithmetic.choose(4)
-    if form == 3:
-        return 0.5 * x * (1.0 + m.tanh(0.5 * x))
-    return x * _logistic(x, form)
+    return x * _logistic(x, x.arithmetic.choose(4))
 
 
 def logistic(x: Array) -> Array:
@@ -30,13 +30,22 @@ def logistic(x: Array) -> Array:
 
 
 def _logistic(x: Array, form: int) -> Array:
-    if form == 1:
-        return 1.0 - m.logistic(-x)
     if form == 2:
         return m.logistic(x)
-    if form == 3:
-        return 0.5 * (1.0 + m.tanh(0.5 * x))
-    return _stable_logistic(x)
+    if form == 0:
+        return _stable_logistic(x)
+    by_difference = 1.0 - m.logistic(-x) if form == 1 else 0.5 * (1.0 + m.tanh(0.5 * x))
+    if isinstance(x.arithmetic, Perturbed):
+        return m.where(_rounds_to_one(x), _stable_logistic(x), by_difference)
+    return by_difference
+
+
+def _rounds_to_one(x: Array) -> np.ndarray:
+    """Where 1 / (1 + e^-|x|) is rounded to 1: then 1 less it is exactly 0, and not a roundoff.
+
+    A random perturbation of that 1 would excuse any error of a roundoff times x.
+    """
+    return np.asarray(np.abs(x.value) > -np.log(x.format.unit / 2))
 
 
 def _stable_logistic(x: Array) -> Array:

@@ -250,6 +250,13 @@ CASES = (
         for shape, dim in RANKS
     ),
     Case(
+        "rank-5-from-the-end",
+        "SOFTMAX-SIZES",
+        "axis -4 of five",
+        _shaped((2, 3, 2, 2, 2), -4),
+        flags=("ranks",),
+    ),
+    Case(
         "one-entry",
         "SOFTMAX-SIZES",
         "an axis of length one: every probability is one",
