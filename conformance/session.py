@@ -13,12 +13,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from conformance.adapters import COURSE_FUNCTIONS
+from conformance.adapters import COURSE_FUNCTIONS, OPTIONAL_FUNCTIONS
 from conformance.candidate.limits import GIB, Limits
 from conformance.candidate.messages import Call, Description, Outcome
 from conformance.candidate.process import Worker
 from conformance.candidate.resolve import Submission
-from conformance.errors import InternalError, UsageError, internal_error
+from conformance.errors import InternalError, LoadError, UsageError, internal_error
 from conformance.golden.load import GoldenStore, fixtures_folder
 from conformance.options import GradeOptions
 from conformance.report import CheckRecord, Details
@@ -108,7 +108,16 @@ class GradingRun:
         if self.description is None:
             self._warm_up()
             self.description = self.caller.describe()  # type: ignore[attr-defined]
+            self._must_offer_something(self.description)
         return self.description
+
+    def _must_offer_something(self, description: Description) -> None:
+        contract = {**COURSE_FUNCTIONS, **OPTIONAL_FUNCTIONS}
+        if not set(contract.values()) & set(description.functions) and not description.classes:
+            raise LoadError(
+                f"{self.submission.adapters} defines none of the adapter functions (run_linear, "
+                "run_rmsnorm, ...); name the file that does, or the submission's folder"
+            )
 
     def _warm_up(self) -> None:
         """Import what checks and reports need while the candidate's process imports torch."""

@@ -200,7 +200,8 @@ class Worker:
 
     def _await_answer(self, link: Link, call: Call | ModuleCall, identity: str) -> Reply:
         began = time.monotonic()
-        deadline, importing = began + self.limits.call_seconds, False
+        calls = max(1, call.repeat) if isinstance(call, Call) else 1
+        deadline, importing = began + self.limits.call_seconds * calls, False
         try:
             while True:
                 moment, header, body = link.receive(deadline)

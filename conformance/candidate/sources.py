@@ -73,7 +73,7 @@ class Source:
 def read(path: Path) -> Source:
     """Reads one file; what cannot be read or parsed comes back almost empty."""
     try:
-        text = path.read_bytes()[:MAX_BYTES]
+        text = _content(path)
         tree = ast.parse(text)
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return _unparsed(path)
@@ -87,10 +87,18 @@ def read(path: Path) -> Source:
     )
 
 
+def _content(path: Path) -> bytes:
+    """The first megabytes of a regular file; OSError for anything else, which might never end."""
+    if not path.is_file():
+        raise OSError(f"{path} is not a regular file")
+    with path.open("rb") as file:
+        return file.read(MAX_BYTES)
+
+
 def _unparsed(path: Path) -> Source:
     """What regular expressions find in a file that this Python cannot parse."""
     try:
-        text = path.read_bytes()[:MAX_BYTES].decode("utf-8", errors="replace")
+        text = _content(path).decode("utf-8", errors="replace")
     except OSError:
         return Source(path, parsed=False)
     functions = re.findall(r"^(?:async )?def\s+(\w+)", text, re.MULTILINE)

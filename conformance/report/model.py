@@ -92,6 +92,10 @@ class Details:
         return {key: value for key, value in _plain(self).items() if value is not None}
 
 
+IN_PROCESS = "none:"
+"""How the isolation of a candidate that ran in the judge's process begins."""
+
+
 @dataclass(frozen=True)
 class Header:
     """The first line: what is graded, against what, and how.
@@ -132,6 +136,11 @@ class Header:
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind, "schema": RESULTS_SCHEMA, **_plain(self)}
+
+    @property
+    def in_process(self) -> bool:
+        """The candidate was not kept apart from the judge."""
+        return any(text.startswith(IN_PROCESS) for text in self.isolation)
 
     @property
     def counted(self) -> tuple[str, ...]:

@@ -39,6 +39,7 @@ def summary_text(
     parts = [
         _verdict(verdict, name, width),
         _table(verdict.components),
+        _missing(results, absent, width),
         _failures(failures, width),
         _next(results, verdict, failures, width),
         f"Report: {folder / MARKDOWN_NAME}" if folder else "",
@@ -54,6 +55,17 @@ def _verdict(verdict: Verdict, name: str, width: int) -> str:
     if verdict.error:
         lines.append(verdict.error[:2000])
     return wrap("\n".join(lines), width)
+
+
+def _missing(results: Results, absent: set[str], width: int) -> str:
+    """Why components count as not implemented, where that is not plain."""
+    said = {c.component: c.message for c in results.ordered() if c.component in absent}
+    lines = [
+        one_line(f"  {name}: {message}", width)
+        for name, message in said.items()
+        if message and "NotImplementedError" not in message and "there is no" not in message
+    ]
+    return "\n".join(["Not implemented, because:", *lines]) if lines else ""
 
 
 def _table(components: Sequence[ComponentResult]) -> str:

@@ -218,6 +218,10 @@ def _gaps(
 ) -> list[str]:
     """What keeps a run without a failure from proving conformance, the gravest first."""
     gaps = []
+    if header.in_process:
+        gaps.append(
+            "The candidate ran in the judge's own process, where it could decide for itself."
+        )
     if not _complete(header):
         gaps.append(_partial(header, checks))
     if not header.selected:
@@ -247,7 +251,8 @@ def _partial(header: Header, checks: Iterable[CheckRecord]) -> str:
 def _success(header: Header, components: Sequence[ComponentResult]) -> str:
     total = sum(c.levels[level].total for c in components for level in header.counted)
     where = components[0].name if len(components) == 1 else f"{len(components)} components"
-    return f"{_of(total, total, _counted_check(header))} of {where} passed."
+    only = f", in {' and '.join(header.dtypes)} only" if header.dtypes else ""
+    return f"{_of(total, total, _counted_check(header))} of {where} passed{only}."
 
 
 def _counted_check(header: Header) -> str:
