@@ -34,7 +34,9 @@ def test_conforming(samples: Any, passing: list[Any]) -> None:
     verdict = judge(samples.results(passing))
     assert verdict.kind is VerdictKind.CONFORMING
     assert verdict.exit_code is ExitCode.CONFORMING
-    assert verdict.headline == "2 of 2 MUST checks of 2 components passed."
+    assert verdict.headline == (
+        "2 of 2 MUST checks of 2 components passed, in float32 and bfloat16 only."
+    )
     assert (verdict.score, verdict.whole, verdict.reasons) == (1.0, True, ())
     assert set(status(verdict).values()) == {"conforming"}
 
