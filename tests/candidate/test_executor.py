@@ -442,14 +442,17 @@ def test_global_state_is_put_back(tmp_path: Any) -> None:
     assert torch.get_default_dtype() is torch.float32
 
 
-def test_random_numbers_are_the_same_in_every_call() -> None:
+def test_random_numbers_depend_on_the_question_and_the_repetition_alone() -> None:
     def run(x: torch.Tensor) -> torch.Tensor:
         return torch.cat([torch.rand(3), torch.tensor(np.random.rand(3))])
 
     caller = local_caller({"run_it": run})
     first, second = (caller.call(Call("run_it", {"x": X}, repeat=2)) for _ in range(2))
-    np.testing.assert_array_equal(first.outputs[0], first.outputs[1])
+    other = caller.call(Call("run_it", {"x": X + 1}))
     np.testing.assert_array_equal(first.outputs[0], second.outputs[0])
+    np.testing.assert_array_equal(first.outputs[1], second.outputs[1])
+    assert not np.isin(first.outputs[0], first.outputs[1]).any()
+    assert not np.isin(first.outputs[0], other.outputs[0]).any()
 
 
 def test_seconds_are_those_of_the_candidate() -> None:

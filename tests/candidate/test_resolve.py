@@ -334,7 +334,6 @@ def test_nothing_there(write: Write) -> None:
         ({}, ".", LoadError, "is empty"),
         ({"readme.md": "hi"}, ".", LoadError, "conformance init"),
         ({"adapters.py": "x = 1"}, ".", LoadError, r"adapters.py has no functions such as"),
-        ({"adapters.py": "x = 1"}, "adapters.py", LoadError, "none of the adapter functions"),
         ({"notes.txt": "hi"}, "notes.txt", UsageError, "not a Python file"),
         ({"work.ipynb": "{}"}, "work.ipynb", UsageError, "notebook"),
         ({"work.zip": ""}, "work.zip", UsageError, "unpack"),
