@@ -148,8 +148,8 @@ CASES = (
     Case(
         "many-words",
         "LM-VOCABULARY",
-        "203 tokens",
-        plain(2, 4, vocab_size=203, num_layers=1),
+        "301 tokens, some ids beyond what a byte holds",
+        with_ids([[300, 44, 256, 7], [0, 299, 255, 300]], vocab_size=301, num_layers=1),
         flags=("vocabulary",),
     ),
     Case(
