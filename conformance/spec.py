@@ -57,7 +57,7 @@ class ComponentSpec:
 @cache
 def component_names() -> tuple[str, ...]:
     """Names of all components: the folders that hold a `spec.toml`, simplest first."""
-    specs = [_read(path) for path in COMPONENTS_FOLDER.glob("*/spec.toml")]
+    specs = [read_toml(path) for path in COMPONENTS_FOLDER.glob("*/spec.toml")]
     ordered = sorted(specs, key=lambda spec: (int(spec["order"]), spec["component"]))
     return tuple(spec["component"] for spec in ordered)
 
@@ -70,7 +70,7 @@ def component_spec(name: str) -> ComponentSpec:
         hint = _hint(name, component_names())
         raise UsageError(f"there is no component '{name}'{hint}; the components are: {known}")
     path = COMPONENTS_FOLDER / name / "spec.toml"
-    data = _read(path)
+    data = read_toml(path)
     requirements = {}
     for entry in data["requirement"]:
         requirement = Requirement(
@@ -116,6 +116,7 @@ def _hint(name: str, known: Iterable[str]) -> str:
 
 
 @cache
-def _read(path: Path) -> dict[str, Any]:
+def read_toml(path: Path) -> dict[str, Any]:
+    """A TOML file of ours, read once."""
     with path.open("rb") as file:
         return tomllib.load(file)

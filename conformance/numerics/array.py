@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from conformance.numerics.dtypes import FLOAT32
+from conformance.numerics.dtypes import FLOAT32, Format, round_to
 from conformance.numerics.tape import (
     Array,
     Operand,
@@ -55,6 +55,7 @@ __all__ = [
     "negative",
     "power",
     "reshape",
+    "rounded",
     "sin",
     "sqrt",
     "square",
@@ -253,3 +254,8 @@ def where(condition: np.ndarray, x: Array, other: Operand) -> Array:
 def upcast(x: Array) -> Array:
     """At least float32: 16-bit formats become float32, the wider ones stay."""
     return cast(x, FLOAT32) if x.format.is_half else x
+
+
+def rounded(x: Array, fmt: Format) -> Array:
+    """`x` rounded to `fmt` whatever the arithmetic, as by a mistaken conversion there and back."""
+    return node(round_to(x.value, fmt), [(x, lambda g: g)], x.format, rounded=False)

@@ -1,7 +1,10 @@
 """How a fault is described and registered."""
 
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from .. import witnesses
@@ -28,7 +31,8 @@ class Entry:
 
     witness returns calls (arguments by keyword), made in this order, the last of which shows it.
     wrt names the arguments (`weights.ln1.weight` for an entry of a dictionary) whose gradient
-    shows it. hint is a line of thought towards the repair, without code.
+    shows it. The words (sentence, hint, source, level, visible) stand in the `faults.toml` of the
+    component: hint is a line of thought towards the repair, without code.
     """
 
     id: str
@@ -44,14 +48,15 @@ class Entry:
     note: str = ""
 
 
-# Where faults are known from.
-SLIP = "a common slip"
-SUBMISSIONS = "public course submissions; the course's tests pass it"
-CONVENTION = "another convention, right elsewhere"
-REPORTS = "bug reports against public libraries"
-MISREAD = "a misreading of the paper or of the course text"
-PYTORCH = "a trap of PyTorch's own semantics"
-SPEED = "a shortcut taken for speed"
+DESCRIBED = ("id", "sentence", "hint", "source", "level", "visible")
+DESCRIPTIONS = Path(__file__).parents[2] / "conformance" / "components"
+
+
+@cache
+def described(component: str) -> Mapping[str, Mapping[str, Any]]:
+    """What the suite's own catalogue says of the faults of a component, by id."""
+    text = (DESCRIPTIONS / component / "faults.toml").read_text(encoding="utf-8")
+    return {fault["id"]: fault for fault in tomllib.loads(text)["fault"]}
 
 
 def calls(default: Function, where: Where | None) -> Callable[[], list[Arguments]]:
@@ -91,35 +96,22 @@ def registrar(entries: list[Entry], component: str, prefix: str, by: Function) -
     inputs = witnesses.INPUTS[component]
 
     def fault(
-        name: str,
-        sentence: str,
-        hint: str,
-        *,
-        source: str = SLIP,
-        level: str = "MUST",
-        visible: str = "value",
-        at: Where | None = None,
-        wrt: tuple[str, ...] = (),
-        note: str = "",
+        name: str, *, at: Where | None = None, wrt: tuple[str, ...] = (), note: str = ""
     ) -> Function:
         """`at`: keywords (or several) for the default witness, or a function that makes calls."""
-        strided = visible == "strides"
+        words = described(component)[f"{prefix}-{name}"]
+        strided = words["visible"] == "strides"
         witness = with_strides(default, at, inputs) if strided else calls(default, at)
 
         def register(function: Any) -> Any:
             entries.append(
                 Entry(
-                    f"{prefix}-{name}",
-                    component,
-                    by(function),
-                    sentence,
-                    hint,
-                    source,
-                    level,
-                    visible,
-                    witness,
-                    wrt or inputs,
-                    note,
+                    **{field: words[field] for field in DESCRIBED},
+                    component=component,
+                    function=by(function),
+                    witness=witness,
+                    wrt=wrt or inputs,
+                    note=note,
                 )
             )
             return function

@@ -21,7 +21,7 @@ from ..parts import (
     turn,
 )
 from ..witnesses import lm as witness
-from .catalogue import CONVENTION, PYTORCH, REPORTS, SPEED, SUBMISSIONS, Entry, registrar
+from .catalogue import Entry, registrar
 
 ENTRIES: list[Entry] = []
 fault = registrar(ENTRIES, "transformer_lm", "lm", lm_by)
@@ -38,62 +38,25 @@ def built_of(**parts: Any) -> Model:
     return Model(block=Block(**parts))
 
 
-fault(
-    "post-norm",
-    "Normalises after the residual additions in every block.",
-    "Follow the residual stream: may a norm stand on it?",
-    source=CONVENTION,
-)(built_of(wire=lambda x, n1, a, n2, f: n2(n1(x + a(x)) + f(n1(x + a(x))))))
+fault("post-norm")(built_of(wire=lambda x, n1, a, n2, f: n2(n1(x + a(x)) + f(n1(x + a(x))))))
 
-fault(
-    "parallel-blocks",
-    "Runs attention and feed-forward network side by side.",
-    "What does the second sublayer see?",
-    source=CONVENTION,
-)(built_of(wire=lambda x, n1, a, n2, f: x + a(n1(x)) + f(n2(x))))
+fault("parallel-blocks")(built_of(wire=lambda x, n1, a, n2, f: x + a(n1(x)) + f(n2(x))))
 
-fault(
-    "gains-ignored",
-    "Does not apply the gains of the blocks' norms.",
-    "Gains of all ones hide this.",
-)(built_of(norm=lambda x, g, eps: rmsnorm(x, torch.ones_like(g), eps)))
+fault("gains-ignored")(built_of(norm=lambda x, g, eps: rmsnorm(x, torch.ones_like(g), eps)))
 
-fault(
-    "feed-forward-gate-swapped",
-    "Puts the activation on W3 x instead of W1 x.",
-    "Which of the two weights belongs to the gate?",
-    source=CONVENTION,
-)(built_of(feed=lambda x, w1, w2, w3: swiglu(x, w3, w2, w1)))
+fault("feed-forward-gate-swapped")(built_of(feed=lambda x, w1, w2, w3: swiglu(x, w3, w2, w1)))
 
-fault(
-    "feed-forward-gelu",
-    "Gates with GELU.",
-    "Which variant of GLU is this?",
-    source=CONVENTION,
-)(built_of(feed=lambda x, w1, w2, w3: linear(F.gelu(linear(x, w1)) * linear(x, w3), w2)))
+fault("feed-forward-gelu")(
+    built_of(feed=lambda x, w1, w2, w3: linear(F.gelu(linear(x, w1)) * linear(x, w3), w2))
+)
 
-fault(
-    "norm-eps-large",
-    "Uses 1e-1 for eps in the blocks.",
-    "Which eps does the course text give?",
-)(built_of(eps=0.1))
+fault("norm-eps-large")(built_of(eps=0.1))
 
-fault(
-    "mask-of-full-length",
-    "Builds the mask for the longest sequence and does not cut it.",
-    "How many tokens are there in this call?",
-    source=REPORTS,
-    visible="crash",
-)(attending(Attention(mask=lambda n, limit: causal(limit))))
+fault("mask-of-full-length")(attending(Attention(mask=lambda n, limit: causal(limit))))
 
-fault(
-    "positions-meet-heads",
-    "Repeats positions over the batch and meets them with the heads: only batch 1 or batch = "
-    "heads runs.",
-    "Which axis of the positions meets which axis of the vectors?",
-    source=SUBMISSIONS,
-    visible="crash",
-)(attending(Attention(place=lambda p, x: torch.arange(x.shape[-2]).repeat(len(x), 1))))
+fault("positions-meet-heads")(
+    attending(Attention(place=lambda p, x: torch.arange(x.shape[-2]).repeat(len(x), 1)))
+)
 
 
 def short_table(t: Tensor, p: Tensor, theta: float, limit: int) -> Tensor:
@@ -101,14 +64,9 @@ def short_table(t: Tensor, p: Tensor, theta: float, limit: int) -> Tensor:
     return turn(t, angles(torch.arange(limit - 1), t.shape[-1], theta)[p])
 
 
-fault(
-    "table-one-short",
-    "Builds a rotary table that lacks the last position.",
-    "Try a sequence as long as the context.",
-    source=REPORTS,
-    visible="crash",
-    at={"seq": 9, "limit": 9},
-)(attending(Attention(rotate_q=short_table, rotate_k=short_table)))
+fault("table-one-short", at={"seq": 9, "limit": 9})(
+    attending(Attention(rotate_q=short_table, rotate_k=short_table))
+)
 
 
 def adapted(f: Function) -> Function:
@@ -116,21 +74,11 @@ def adapted(f: Function) -> Function:
     return lambda *arguments: f(lambda *own: language_model(*own, RIGHT), *arguments)
 
 
-fault(
-    "batch-of-one-only",
-    "Views the ids as one sequence, which fails for larger batches.",
-    "Try two sequences at once.",
-    source=SUBMISSIONS,
-    visible="crash",
-)(adapted(lambda right, ids, *more: right(ids.reshape(1, ids.shape[-1]), *more)))
+fault("batch-of-one-only")(
+    adapted(lambda right, ids, *more: right(ids.reshape(1, ids.shape[-1]), *more))
+)
 
-fault(
-    "ids-must-fill-context",
-    "Shapes the ids as rows of the context's length.",
-    "May a sequence be shorter than the context?",
-    source=SUBMISSIONS,
-    visible="crash",
-)(
+fault("ids-must-fill-context")(
     adapted(
         lambda right, ids, w, n, h, theta, limit: right(
             ids.reshape(-1, limit), w, n, h, theta, limit
@@ -138,13 +86,7 @@ fault(
     )
 )
 
-fault(
-    "padded-to-context",
-    "Pads the ids with token 0 up to the context's length and answers all of it.",
-    "For how many positions are predictions wanted?",
-    source=SPEED,
-    visible="shape",
-)(
+fault("padded-to-context")(
     adapted(
         lambda right, ids, w, n, h, theta, limit: right(
             F.pad(ids, (0, limit - ids.shape[-1])), w, n, h, theta, limit
@@ -152,12 +94,9 @@ fault(
     )
 )
 
-fault(
-    "batch-shares-first-sequence",
-    "Runs the first sequence and repeats its logits for the batch.",
-    "Try two different sequences in one batch.",
-    source=SPEED,
-)(adapted(lambda right, ids, *more: right(ids[:1], *more).expand(len(ids), -1, -1)))
+fault("batch-shares-first-sequence")(
+    adapted(lambda right, ids, *more: right(ids[:1], *more).expand(len(ids), -1, -1))
+)
 
 
 @adapted
@@ -166,14 +105,7 @@ def weights_taken_out(right: Function, ids: Tensor, w: Any, *more: Any) -> Tenso
     return right(ids, own, *more)
 
 
-fault(
-    "weights-taken-out",
-    "Takes the weights out of the caller's dictionary.",
-    "What does the caller find in the dictionary afterwards?",
-    source=SUBMISSIONS,
-    level="SHOULD",
-    visible="purity",
-)(weights_taken_out)
+fault("weights-taken-out")(weights_taken_out)
 
 
 @adapted
@@ -183,13 +115,7 @@ def embedding_overwritten(right: Function, ids: Tensor, w: Any, *more: Any) -> T
     return result
 
 
-fault(
-    "embedding-overwritten",
-    "Scales the caller's embedding table in place.",
-    "A name ending in an underscore changes the caller's tensor.",
-    source=PYTORCH,
-    visible="purity",
-)(embedding_overwritten)
+fault("embedding-overwritten")(embedding_overwritten)
 
 
 def model_kept() -> Function:
@@ -202,10 +128,6 @@ def model_kept() -> Function:
 
 fault(
     "first-weights-kept",
-    "Keeps the weights of the first call for all later ones with as many layers.",
-    "Call it twice with different weights.",
-    source=SPEED,
-    visible="state",
     at=lambda: [witness(), witness() | {"weights": shuffled(witness()["weights"])}],
 )(model_kept())
 
@@ -226,14 +148,7 @@ def table_kept() -> Model:
     return attending(Attention(rotate_q=rotate, rotate_k=rotate))
 
 
-fault(
-    "first-table-kept",
-    "Builds one rotary table at the first call, on the class, and uses it for every later model.",
-    "What do two models of different theta in one process get?",
-    source=SUBMISSIONS,
-    visible="state",
-    at=[{"theta": 500.0}, {"theta": 30.0}],
-)(table_kept())
+fault("first-table-kept", at=[{"theta": 500.0}, {"theta": 30.0}])(table_kept())
 
 
 def tokens_remembered() -> Function:
@@ -248,11 +163,4 @@ def tokens_remembered() -> Function:
     return adapted(f)
 
 
-fault(
-    "cache-not-cleared",
-    "Continues the sequence of the last call instead of starting anew.",
-    "What does a second, unrelated sequence see?",
-    source=REPORTS,
-    visible="state",
-    at=[{}, {"seq": 3}],
-)(tokens_remembered())
+fault("cache-not-cleared", at=[{}, {"seq": 3}])(tokens_remembered())

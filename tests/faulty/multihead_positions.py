@@ -8,14 +8,7 @@ from torch import Tensor
 
 from ..adapting import mha_rope_by
 from ..parts import Attention, angles, causal, rope, self_attention, turn
-from .catalogue import (
-    REPORTS,
-    SPEED,
-    SUBMISSIONS,
-    Entry,
-    Function,
-    registrar,
-)
+from .catalogue import Entry, Function, registrar
 
 ENTRIES: list[Entry] = []
 turned = registrar(ENTRIES, "multihead_self_attention_with_rope", "mha-rope", mha_rope_by)
@@ -32,73 +25,31 @@ def right_place(positions: Tensor | None, x: Tensor) -> Tensor:
     return RIGHT.place(positions, x)
 
 
-turned(
-    "positions-ignored",
-    "Uses 0, 1, 2, ... whatever positions are given.",
-    "Is the argument used for anything but its length?",
-    source=SUBMISSIONS,
-)(placed(lambda p, x: torch.arange(x.shape[-2])))
+turned("positions-ignored")(placed(lambda p, x: torch.arange(x.shape[-2])))
 
-turned(
-    "positions-clipped-to-length",
-    "Clips positions to the length of this sequence.",
-    "A short piece may come from far behind in a text.",
-    source=SUBMISSIONS,
-)(placed(lambda p, x: right_place(p, x).clamp(max=x.shape[-2] - 1)))
+turned("positions-clipped-to-length")(
+    placed(lambda p, x: right_place(p, x).clamp(max=x.shape[-2] - 1))
+)
 
-turned(
-    "positions-sorted",
-    "Uses the positions in ascending order.",
-    "Which position belongs to which token?",
-)(placed(lambda p, x: right_place(p, x).sort(-1).values))
+turned("positions-sorted")(placed(lambda p, x: right_place(p, x).sort(-1).values))
 
-turned(
-    "positions-of-first-row",
-    "Uses the first row's positions for the whole batch.",
-    "Give each sequence other positions.",
-    source=SUBMISSIONS,
-    level="SHOULD",
-    at={"positions": ((3, 0, 7), (5, 19, 1))},
-)(placed(lambda p, x: right_place(p, x).reshape(-1, x.shape[-2])[0]))
+turned("positions-of-first-row", at={"positions": ((3, 0, 7), (5, 19, 1))})(
+    placed(lambda p, x: right_place(p, x).reshape(-1, x.shape[-2])[0])
+)
 
-turned(
-    "positions-meet-heads",
-    "Lets positions (batch, seq) meet (batch, heads, seq), which runs when batch equals heads.",
-    "Which axis of the positions meets which axis of the vectors?",
-    source=SUBMISSIONS,
-    level="SHOULD",
-    at={"lead": (3,), "positions": ((3, 0, 7), (5, 19, 1), (2, 2, 4))},
-)(placed(lambda p, x: p))
+turned("positions-meet-heads", at={"lead": (3,), "positions": ((3, 0, 7), (5, 19, 1), (2, 2, 4))})(
+    placed(lambda p, x: p)
+)
 
-turned(
-    "positions-meet-heads-crash",
-    "Lets positions (batch, seq) meet (batch, heads, seq), which fails for other batch sizes.",
-    "Which axis of the positions meets which axis of the vectors?",
-    source=SUBMISSIONS,
-    level="SHOULD",
-    visible="crash",
-    at={"positions": ((3, 0, 7), (5, 19, 1))},
-)(placed(lambda p, x: p + torch.zeros(len(x), 1, dtype=torch.long)))
+turned("positions-meet-heads-crash", at={"positions": ((3, 0, 7), (5, 19, 1))})(
+    placed(lambda p, x: p + torch.zeros(len(x), 1, dtype=torch.long))
+)
 
-turned(
-    "default-positions-meet-heads",
-    "Repeats 0, 1, 2, ... over the batch and meets them with the heads.",
-    "Which axis of the positions meets which axis of the vectors?",
-    source=SUBMISSIONS,
-    level="SHOULD",
-    visible="crash",
-    at={"positions": None},
-)(placed(lambda p, x: torch.arange(x.shape[-2]).repeat(len(x), 1) if p is None else p))
+turned("default-positions-meet-heads", at={"positions": None})(
+    placed(lambda p, x: torch.arange(x.shape[-2]).repeat(len(x), 1) if p is None else p)
+)
 
-turned(
-    "positions-required",
-    "Uses the positions without asking whether there are any.",
-    "The positions are optional.",
-    source=SUBMISSIONS,
-    level="SHOULD",
-    visible="crash",
-    at={"positions": None},
-)(placed(lambda p, x: p + 0))
+turned("positions-required", at={"positions": None})(placed(lambda p, x: p + 0))
 
 
 def looked_up(length: Function, shift: int = 0) -> Attention:
@@ -110,56 +61,25 @@ def looked_up(length: Function, shift: int = 0) -> Attention:
     return replace(RIGHT, rotate_q=rotate, rotate_k=rotate)
 
 
-turned(
-    "positions-from-one",
-    "Counts positions from 1: the score does not notice, the table's end does.",
-    "Which row of the table belongs to the last position?",
-    source=SUBMISSIONS,
-    visible="crash",
-)(looked_up(lambda t, limit: limit, 1))
+turned("positions-from-one")(looked_up(lambda t, limit: limit, 1))
 
-turned(
-    "table-one-short",
-    "Builds a table that lacks the last position.",
-    "How many positions are there if the first is 0?",
-    source=REPORTS,
-    visible="crash",
-)(looked_up(lambda t, limit: limit - 1))
+turned("table-one-short")(looked_up(lambda t, limit: limit - 1))
 
-turned(
-    "table-of-sequence-length",
-    "Builds a table for the length of this sequence and looks positions up in it.",
-    "A short piece may come from far behind in a text.",
-    source=SUBMISSIONS,
-    visible="crash",
-)(looked_up(lambda t, limit: t.shape[-2]))
+turned("table-of-sequence-length")(looked_up(lambda t, limit: t.shape[-2]))
 
-turned(
-    "mask-of-full-length",
-    "Builds the mask for the longest sequence and does not cut it.",
-    "How many queries and keys are there in this call?",
-    source=REPORTS,
-    visible="crash",
-)(replace(RIGHT, mask=lambda n, limit: causal(n if limit is None else limit)))
-
-
-@turned(
-    "causal-by-position",
-    "Hides keys with a larger position instead of keys that come later.",
-    "By what are past and future told apart: by place in the sequence, or by number?",
-    source=SPEED,
+turned("mask-of-full-length")(
+    replace(RIGHT, mask=lambda n, limit: causal(n if limit is None else limit))
 )
+
+
+@turned("causal-by-position")
 def causal_by_position(x: Tensor, w: Any, heads: int, p: Tensor | None, *more: Any) -> Tensor:
     where = right_place(p, x)
     own = replace(RIGHT, mask=lambda n, limit: where[..., None] >= where[..., None, :])
     return self_attention(x, w, heads, own, p, *more)
 
 
-@turned(
-    "rotated-before-projection",
-    "Rotates the input instead of queries and keys.",
-    "Which vectors meet in the score?",
-)
+@turned("rotated-before-projection")
 def rotated_before(
     x: Tensor, w: Any, heads: int, p: Tensor | None, theta: float, limit: int
 ) -> Tensor:
@@ -167,11 +87,7 @@ def rotated_before(
     return self_attention(rope(x, where, theta), w, heads, RIGHT)
 
 
-@turned(
-    "rotated-after-attention",
-    "Rotates the result of attention instead of queries and keys.",
-    "Which vectors meet in the score?",
-)
+@turned("rotated-after-attention")
 def rotated_after(
     x: Tensor, w: Any, heads: int, p: Tensor | None, theta: float, limit: int
 ) -> Tensor:
@@ -179,13 +95,9 @@ def rotated_after(
     return self_attention(x, w, heads, replace(RIGHT, after=lambda y, _: rope(y, where, theta)))
 
 
-turned(
-    "angles-in-bfloat16",
-    "Computes angles in bfloat16, in which positions above 256 are no longer exact.",
-    "Which integers exist in a format with eight bits of precision?",
-    source=REPORTS,
-    at={"positions": (3, 1001, 1023, 3001), "limit": 4096},
-)(placed(lambda p, x: right_place(p, x).bfloat16().long()))
+turned("angles-in-bfloat16", at={"positions": (3, 1001, 1023, 3001), "limit": 4096})(
+    placed(lambda p, x: right_place(p, x).bfloat16().long())
+)
 
 
 def first_table() -> Function:
@@ -200,11 +112,4 @@ def first_table() -> Function:
     return lambda x, w, heads, *more: self_attention(x, w, heads, own, *more)
 
 
-turned(
-    "first-table-kept",
-    "Builds one table at the first call, on the class, and uses it for every later one.",
-    "What do two layers of different theta in one process get?",
-    source=SUBMISSIONS,
-    visible="state",
-    at=[{"theta": 500.0}, {"theta": 30.0}],
-)(first_table())
+turned("first-table-kept", at=[{"theta": 500.0}, {"theta": 30.0}])(first_table())

@@ -10,7 +10,7 @@ from torch import Tensor
 from ..adapting import next_token_by
 from ..parts import next_token, nucleus, temper, wide
 from ..witnesses import draw
-from .catalogue import CONVENTION, MISREAD, PYTORCH, SUBMISSIONS, Entry, registrar
+from .catalogue import Entry, registrar
 
 ENTRIES: list[Entry] = []
 fault = registrar(ENTRIES, "next_token", "next-token", next_token_by)
@@ -46,72 +46,32 @@ def chosen(by: Any, again: bool = True) -> Any:
     return filtered(f)
 
 
-fault("top-p-ignored", "Does not use top_p.", "Is the argument used anywhere?", at=CUT)(
-    filtered(lambda q, p: q)
+fault("top-p-ignored", at=CUT)(filtered(lambda q, p: q))
+
+fault("top-p-without-crossing", at=CUT)(chosen(lambda q, before, p: before + q < p))
+
+fault("top-p-without-crossing-keeps-first", at={"top_p": 0.9})(
+    chosen(lambda q, before, p: (before + q < p) | (before == 0))
 )
 
-fault(
-    "top-p-without-crossing",
-    "Leaves out the token with which the mass reaches top_p, even when it is the only one.",
-    "Does the mass of what is kept reach top_p?",
-    source=SUBMISSIONS,
-    at=CUT,
-)(chosen(lambda q, before, p: before + q < p))
-
-fault(
-    "top-p-without-crossing-keeps-first",
-    "Leaves out the token with which the mass reaches top_p, but always keeps one.",
-    "Does the mass of what is kept reach top_p?",
-    source=SUBMISSIONS,
-    at={"top_p": 0.9},
-)(chosen(lambda q, before, p: (before + q < p) | (before == 0)))
-
-fault(
-    "top-p-one-too-many",
-    "Keeps one token more than needed.",
-    "Is the set the smallest one?",
-    source=SUBMISSIONS,
-    at=CUT,
-)(chosen(lambda q, before, p: F.pad(before[..., :-1], (1, 0)) < p))
-
-fault(
-    "top-p-not-renormalised",
-    "Does not divide by the mass that is left.",
-    "What must add up to 1?",
-    source=SUBMISSIONS,
-    at=CUT,
-)(chosen(lambda q, before, p: before < p, again=False))
-
-fault(
-    "top-p-as-least-probability",
-    "Keeps tokens whose own probability reaches 1 - top_p.",
-    "A mass is a sum.",
-    source=CONVENTION,
-    at={"top_p": 0.95},
-)(chosen(lambda q, before, p: (q >= 1 - p) | (before == 0)))
-
-fault(
-    "top-p-as-complement",
-    "Keeps tokens until their mass reaches 1 - top_p.",
-    "Is top_p what is kept or what is cut?",
-    at={"top_p": 0.9},
-)(chosen(lambda q, before, p: before < 1 - p))
-
-fault(
-    "top-p-as-count",
-    "Keeps the share top_p of the vocabulary.",
-    "A share of the mass, or of the tokens?",
-    source=MISREAD,
-    at={"top_p": 0.5},
-)(chosen(lambda q, before, p: torch.arange(q.shape[-1]) < math.ceil(p * q.shape[-1])))
-
-
-@fault(
-    "top-p-of-logits",
-    "Adds up sorted logits instead of probabilities.",
-    "Whose sum reaches 1?",
-    at={"logits": ((0.9, 0.8, 0.7, 0.6),), "top_p": 0.9},
+fault("top-p-one-too-many", at=CUT)(
+    chosen(lambda q, before, p: F.pad(before[..., :-1], (1, 0)) < p)
 )
+
+fault("top-p-not-renormalised", at=CUT)(chosen(lambda q, before, p: before < p, again=False))
+
+fault("top-p-as-least-probability", at={"top_p": 0.95})(
+    chosen(lambda q, before, p: (q >= 1 - p) | (before == 0))
+)
+
+fault("top-p-as-complement", at={"top_p": 0.9})(chosen(lambda q, before, p: before < 1 - p))
+
+fault("top-p-as-count", at={"top_p": 0.5})(
+    chosen(lambda q, before, p: torch.arange(q.shape[-1]) < math.ceil(p * q.shape[-1]))
+)
+
+
+@fault("top-p-of-logits", at={"logits": ((0.9, 0.8, 0.7, 0.6),), "top_p": 0.9})
 def top_p_of_logits(x: Tensor, t: float, p: float | None) -> Tensor:
     if p is None or p >= 1:
         return next_token(x, t, None)
@@ -121,21 +81,11 @@ def top_p_of_logits(x: Tensor, t: float, p: float | None) -> Tensor:
     return next_token(last.masked_fill(dropped, -math.inf), t)
 
 
-fault(
-    "top-p-unsorted",
-    "Adds up probabilities in the order of the vocabulary.",
-    "Which tokens come first into the set?",
-    source=SUBMISSIONS,
-    at=CUT,
-)(filtered(lambda q, p: F.normalize(q * (F.pad(q.cumsum(-1)[..., :-1], (1, 0)) < p), p=1, dim=-1)))
+fault("top-p-unsorted", at=CUT)(
+    filtered(lambda q, p: F.normalize(q * (F.pad(q.cumsum(-1)[..., :-1], (1, 0)) < p), p=1, dim=-1))
+)
 
-fault(
-    "top-p-ascending",
-    "Collects the least probable tokens first.",
-    "Which tokens come first into the set?",
-    source=SUBMISSIONS,
-    at=CUT,
-)(
+fault("top-p-ascending", at=CUT)(
     filtered(
         lambda q, p: F.normalize(
             q
@@ -151,39 +101,21 @@ fault(
     )
 )
 
-fault(
-    "top-p-left-sorted",
-    "Answers probabilities in descending order.",
-    "Which token does the first probability belong to?",
-    source=SUBMISSIONS,
-    at=CUT,
-)(filtered(lambda q, p: nucleus(q, p).sort(-1, descending=True).values))
+fault("top-p-left-sorted", at=CUT)(
+    filtered(lambda q, p: nucleus(q, p).sort(-1, descending=True).values)
+)
 
-fault(
-    "top-p-scattered-backwards",
-    "Gathers where it should scatter when it puts probabilities back.",
-    "Does the order say where a rank comes from, or where it goes to?",
-    source=PYTORCH,
-    at=CUT,
-)(filtered(lambda q, p: nucleus(q, p).sort(-1, descending=True).values.gather(-1, ranked(q)[1])))
+fault("top-p-scattered-backwards", at=CUT)(
+    filtered(lambda q, p: nucleus(q, p).sort(-1, descending=True).values.gather(-1, ranked(q)[1]))
+)
 
-fault(
-    "top-p-of-first-row",
-    "Uses the first row's set of tokens for the whole batch.",
-    "Each row has a set of its own.",
-    at=CUT,
-)(
+fault("top-p-of-first-row", at=CUT)(
     filtered(
         lambda q, p: F.normalize(q * (nucleus(q, p).reshape(-1, q.shape[-1])[0] > 0), p=1, dim=-1)
     )
 )
 
-fault(
-    "top-p-logits-set-to-zero",
-    "Sets the logits of dropped tokens to 0 instead of minus infinity.",
-    "What weight does a logit of 0 get?",
-    at=CUT,
-)(
+fault("top-p-logits-set-to-zero", at=CUT)(
     lambda x, t, p: (
         next_token(x, t, p)
         if p is None or not t
@@ -191,21 +123,11 @@ fault(
     )
 )
 
-fault(
-    "top-p-required",
-    "Uses top_p without asking whether it is given.",
-    "top_p is optional.",
-    visible="crash",
-    at={"top_p": None},
-)(lambda x, t, p: nucleus(temper(x[..., -1, :], t), p + 0.0))
+fault("top-p-required", at={"top_p": None})(
+    lambda x, t, p: nucleus(temper(x[..., -1, :], t), p + 0.0)
+)
 
-fault(
-    "top-k-as-well",
-    "Keeps at most 50 tokens, as a library's default does.",
-    "Who asked for that?",
-    source=CONVENTION,
-    at={"logits": draw(2, 2, 80)},
-)(
+fault("top-k-as-well", at={"logits": draw(2, 2, 80)})(
     lambda x, t, p: next_token(
         x[..., -1:, :].masked_fill(
             x[..., -1:, :] < x[..., -1:, :].topk(min(50, x.shape[-1])).values[..., -1:], -math.inf
@@ -215,76 +137,35 @@ fault(
     )
 )
 
-fault(
-    "end-token-suppressed",
-    "Never answers token 0.",
-    "No id is special here.",
-    source=CONVENTION,
-)(
+fault("end-token-suppressed")(
     lambda x, t, p: next_token(
         x.masked_fill(torch.arange(x.shape[-1]) == 0, torch.finfo(x.dtype).min), t, p
     )
 )
 
-fault(
-    "three-axes-only",
-    "Unpacks batch, sequence, vocabulary.",
-    "A single sequence has two axes.",
-    source=SUBMISSIONS,
-    visible="crash",
-    at={"logits": draw(4, 9)},
-)(lambda x, t, p: next_token(torch.einsum("bsv->bsv", x), t, p))
-
-fault(
-    "drops-size-one-axes",
-    "Squeezes the result, which loses every axis of size 1.",
-    "Try a batch of one.",
-    visible="shape",
-    at={"logits": draw(1, 4, 9)},
-)(lambda x, t, p: next_token(x, t, p).squeeze())
-
-fault(
-    "contiguous-only",
-    "Uses view on the logits, which refuses transposed ones.",
-    "Not every tensor lies in memory in the order of its axes.",
-    source=PYTORCH,
-    visible="strides",
-)(lambda x, t, p: next_token(x.view(-1).view(x.shape), t, p))
-
-
-@fault(
-    "logits-overwritten",
-    "Divides the logits by the temperature in place.",
-    "An operator like /= changes the caller's tensor.",
-    source=SUBMISSIONS,
-    visible="purity",
-    at=COLD,
+fault("three-axes-only", at={"logits": draw(4, 9)})(
+    lambda x, t, p: next_token(torch.einsum("bsv->bsv", x), t, p)
 )
+
+fault("drops-size-one-axes", at={"logits": draw(1, 4, 9)})(
+    lambda x, t, p: next_token(x, t, p).squeeze()
+)
+
+fault("contiguous-only")(lambda x, t, p: next_token(x.view(-1).view(x.shape), t, p))
+
+
+@fault("logits-overwritten", at=COLD)
 def logits_overwritten(x: Tensor, t: float, p: float | None) -> Tensor:
     if t:
         x /= t
     return next_token(x, 1.0 if t else 0, p)
 
 
-@fault(
-    "dropped-logits-overwritten",
-    "Writes minus infinity into the caller's logits.",
-    "Assigning to selected elements changes the caller's tensor.",
-    source=PYTORCH,
-    visible="purity",
-    at=CUT,
-)
+@fault("dropped-logits-overwritten", at=CUT)
 def dropped_logits_overwritten(x: Tensor, t: float, p: float | None) -> Tensor:
     last = x[..., -1, :]
     last[next_token(x, t, p) == 0] = -math.inf
     return next_token(x, t, None)
 
 
-fault(
-    "float32-result",
-    "Answers in float32 for logits of lower precision.",
-    "What leaves has the dtype that came in.",
-    level="SHOULD",
-    visible="dtype",
-    at={"dtype": torch.bfloat16},
-)(lambda x, t, p: next_token(x.float(), t, p))
+fault("float32-result", at={"dtype": torch.bfloat16})(lambda x, t, p: next_token(x.float(), t, p))

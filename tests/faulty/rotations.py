@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from ..parts import Attention, angles, frequencies, keep, merge, rope, split, turn, wide
-from .catalogue import CONVENTION, MISREAD, PYTORCH, SUBMISSIONS
 from .pieces import Piece
 
 
@@ -54,99 +53,20 @@ def rotating(q: Any, k: Any = None, v: Any = keep) -> Attention:
 
 
 ROTATIONS = [
+    Piece("rope-missing", rotating(keep)),
+    Piece("rope-on-queries-only", rotating(rope, keep)),
+    Piece("rope-on-keys-only", rotating(keep, rope)),
+    Piece("rope-on-values-too", rotating(rope, rope, rope)),
+    Piece("rope-half-split", rotating(half_split)),
+    Piece("rope-wrong-direction", rotating(lambda x, p, theta, limit: rope(x, -p, theta))),
+    Piece("rope-keys-turned-back", rotating(rope, lambda x, p, theta, limit: rope(x, -p, theta))),
     Piece(
-        "rope-missing",
-        "Does not rotate queries and keys.",
-        "Shuffle the earlier tokens: does the last output notice?",
-        rotating(keep),
-        SUBMISSIONS,
+        "rope-queries-one-ahead", rotating(lambda x, p, theta, limit: rope(x, p + 1, theta), rope)
     ),
-    Piece(
-        "rope-on-queries-only",
-        "Rotates queries and leaves keys as they are.",
-        "On what may the score of two tokens depend?",
-        rotating(rope, keep),
-    ),
-    Piece(
-        "rope-on-keys-only",
-        "Rotates keys and leaves queries as they are.",
-        "On what may the score of two tokens depend?",
-        rotating(keep, rope),
-    ),
-    Piece(
-        "rope-on-values-too",
-        "Rotates values as well.",
-        "Which vectors meet in the score?",
-        rotating(rope, rope, rope),
-        MISREAD,
-    ),
-    Piece(
-        "rope-half-split",
-        "Pairs feature i with feature i + d_k/2 instead of 2i with 2i + 1.",
-        "Which two features make a pair? Two layouts are in use; only one is specified.",
-        rotating(half_split),
-        CONVENTION,
-    ),
-    Piece(
-        "rope-wrong-direction",
-        "Turns by the negative angle.",
-        "Where does the pair (1, 0) go for a small positive angle?",
-        rotating(lambda x, p, theta, limit: rope(x, -p, theta)),
-    ),
-    Piece(
-        "rope-keys-turned-back",
-        "Turns keys by the negative angle.",
-        "On what may the score of two tokens depend?",
-        rotating(rope, lambda x, p, theta, limit: rope(x, -p, theta)),
-        MISREAD,
-    ),
-    Piece(
-        "rope-queries-one-ahead",
-        "Turns queries by the position after their own.",
-        "What is the relative position of a token to itself?",
-        rotating(lambda x, p, theta, limit: rope(x, p + 1, theta), rope),
-    ),
-    Piece(
-        "rope-over-whole-width",
-        "Rotates before splitting into heads, so that heads differ in their frequencies.",
-        "Are all heads rotated alike?",
-        rotating(whole_width),
-        SUBMISSIONS,
-    ),
-    Piece(
-        "rope-frequencies-of-model-width",
-        "Divides exponents by d_model instead of d_k.",
-        "How wide is the vector that is rotated?",
-        rotating(model_width),
-        SUBMISSIONS,
-    ),
-    Piece(
-        "rope-theta-always-10000",
-        "Uses the base 10000 whatever theta is given.",
-        "Is the argument used anywhere?",
-        rotating(lambda x, p, theta, limit: rope(x, p, 10000.0)),
-        SUBMISSIONS,
-    ),
-    Piece(
-        "rope-exponent-half",
-        "Uses i / d_k for the pair i instead of 2i / d_k.",
-        "How does the slowest frequency compare with 1 / theta?",
-        rotating(lambda x, p, theta, limit: rope(x, p, theta**0.5)),
-        MISREAD,
-    ),
-    Piece(
-        "rope-odd-from-rotated-even",
-        "Computes the odd feature from the even one that is already rotated.",
-        "Which of the four products needs a value that has been overwritten?",
-        rotating(odd_from_rotated_even),
-        SUBMISSIONS,
-    ),
-    Piece(
-        "rope-without-gradient",
-        "Rotates under torch.no_grad, so queries and keys get no gradient.",
-        "The tables need no gradient; the vectors do.",
-        rotating(ungraded),
-        PYTORCH,
-        "gradient",
-    ),
+    Piece("rope-over-whole-width", rotating(whole_width)),
+    Piece("rope-frequencies-of-model-width", rotating(model_width)),
+    Piece("rope-theta-always-10000", rotating(lambda x, p, theta, limit: rope(x, p, 10000.0))),
+    Piece("rope-exponent-half", rotating(lambda x, p, theta, limit: rope(x, p, theta**0.5))),
+    Piece("rope-odd-from-rotated-even", rotating(odd_from_rotated_even)),
+    Piece("rope-without-gradient", rotating(ungraded), "gradient"),
 ]

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from conformance.definitions import piece
 from conformance.numerics import array as m
 from conformance.numerics.array import Array
 
 
+@piece
 def embedding(*, vocab_size: int, d_model: int, weights: Array, token_ids: Any) -> Array:
     """Row `token_ids` of the table, unchanged.
 

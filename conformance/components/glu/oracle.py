@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from conformance.components.linear.oracle import linear
 from conformance.components.silu.oracle import logistic
+from conformance.definitions import piece
 from conformance.numerics.array import Array
 
 
+@piece
 def glu(
     *, d_model: int, d_ff: int, w1_weight: Array, w2_weight: Array, in_features: Array
 ) -> Array:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from conformance.definitions import piece
 from conformance.numerics import array as m
 from conformance.numerics.array import Array
 
 
+@piece
 def linear(*, d_in: int, d_out: int, weights: Array, in_features: Array) -> Array:
     """`x W^T` for row vectors, without a bias.
 

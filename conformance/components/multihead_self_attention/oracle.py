@@ -10,12 +10,14 @@ from conformance.components.linear.oracle import linear
 from conformance.components.scaled_dot_product_attention.oracle import (
     scaled_dot_product_attention,
 )
+from conformance.definitions import piece
 from conformance.numerics import array as m
 from conformance.numerics.array import Array
 
 Rotate = Callable[[Array], Array]
 
 
+@piece
 def multihead_self_attention(
     *,
     d_model: int,
@@ -46,11 +48,13 @@ def multihead_self_attention(
     return linear(d_in=d_model, d_out=d_model, weights=o_proj_weight, in_features=joined)
 
 
+@piece
 def causal_mask(length: int) -> np.ndarray:
     """(length, length), True where token i (row) sees token j (column): j <= i."""
     return np.tril(np.ones((length, length), dtype=bool))
 
 
+@piece
 def split_heads(x: Array, num_heads: int) -> Array:
     """(..., seq, d_model) to (..., heads, seq, d_k): heads are contiguous blocks of features."""
     *leading, length, d_model = x.shape
@@ -58,6 +62,7 @@ def split_heads(x: Array, num_heads: int) -> Array:
     return m.swap(blocks, -3, -2)
 
 
+@piece
 def join_heads(x: Array) -> Array:
     """(..., heads, seq, d_k) to (..., seq, d_model)."""
     *leading, num_heads, length, d_k = x.shape

@@ -8,9 +8,11 @@ import numpy as np
 
 from conformance.components.multihead_self_attention.oracle import multihead_self_attention
 from conformance.components.rope.oracle import rope
+from conformance.definitions import piece
 from conformance.numerics.array import Array
 
 
+@piece
 def multihead_self_attention_with_rope(
     *,
     d_model: int,

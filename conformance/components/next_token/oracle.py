@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from conformance.components.softmax.oracle import softmax
+from conformance.definitions import piece
 from conformance.numerics import array as m
 from conformance.numerics.array import Array
 
 
+@piece
 def next_token(*, logits: Array, temperature: float = 1.0, top_p: float | None = None) -> Array:
     """`softmax(l / temperature)` of the last position's logits l, cut to the nucleus of `top_p`.
 
@@ -42,6 +44,7 @@ def _greedy(last: Array) -> Array:
     return m.constant(np.where(places == first[..., None], 1.0, 0.0), last)
 
 
+@piece
 def nucleus(last: Any, temperature: float, top_p: float) -> Any:
     """Which tokens belong to the smallest set of most probable ones whose mass reaches `top_p`.
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from conformance.definitions import piece
 from conformance.numerics import array as m
 from conformance.numerics.array import Array
 
 
+@piece
 def rmsnorm(*, d_model: int, eps: float, weights: Array, in_features: Array) -> Array:
     """`x / sqrt(mean(x^2) + eps) * g` along the last axis.
 

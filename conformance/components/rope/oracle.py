@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from conformance.definitions import piece
 from conformance.numerics import array as m
 from conformance.numerics.array import Array
 from conformance.numerics.dtypes import FLOAT32, wider
 
 
+@piece
 def rope(
     *, d_k: int, theta: float, max_seq_len: int, in_query_or_key: Array, token_positions: Any
 ) -> Array:
@@ -34,12 +36,14 @@ def rope(
     return m.cast(m.reshape(turned, x.shape), x.format)
 
 
+@piece
 def position_angles(positions: Array, width: int, base: float) -> Array:
     """Radians by which each pair of features is turned: (...) -> (..., width/2)."""
     rows = m.reshape(positions, (*positions.shape, 1))
     return rows * inverse_frequencies(positions, width, base)
 
 
+@piece
 def inverse_frequencies(like: Array, width: int, base: float) -> Array:
     """`base^(-2i/width)` for i below width/2, in the three ways in which it is commonly written."""
     exponents = m.constant(np.arange(0, width, 2), like) / width

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from conformance.definitions import piece
 from conformance.numerics import array as m
 from conformance.numerics.array import Array
 
 
+@piece
 def rotation(*, angles: Array) -> Array:
     """`[[cos t, -sin t], [sin t, cos t]]` for each angle t in radians: (...) -> (..., 2, 2).
 

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from conformance.components.softmax.oracle import softmax
+from conformance.definitions import piece
 from conformance.numerics import array as m
 from conformance.numerics.array import Array
 
 
+@piece
 def scaled_dot_product_attention(*, Q: Array, K: Array, V: Array, mask: Any = None) -> Array:
     """`softmax(Q K^T / sqrt(d_k)) V`, hidden keys left out of the softmax.
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from conformance.definitions import piece
 from conformance.numerics import array as m
 from conformance.numerics.arithmetic import Perturbed
 from conformance.numerics.array import Array
 
 
+@piece
 def silu(*, in_features: Array) -> Array:
     """`x * sigmoid(x)` of every entry, in one of the usual ways to write it (see `logistic`).
 
@@ -18,6 +20,7 @@ def silu(*, in_features: Array) -> Array:
     return x * _logistic(x, x.arithmetic.choose(4))
 
 
+@piece
 def logistic(x: Array) -> Array:
     """`1 / (1 + e^-x)` of every entry.
 

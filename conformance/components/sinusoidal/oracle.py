@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from conformance.components.rope.oracle import position_angles
+from conformance.definitions import piece
 from conformance.numerics import array as m
 from conformance.numerics.arithmetic import Arithmetic
 from conformance.numerics.array import Array
@@ -15,6 +16,7 @@ from conformance.numerics.dtypes import FLOAT32
 BASE = 10000.0
 
 
+@piece
 def sinusoidal(
     *, d_model: int, max_seq_len: int, token_positions: Any, arithmetic: Arithmetic
 ) -> Array:

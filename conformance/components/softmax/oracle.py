@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 
+from conformance.definitions import piece
 from conformance.numerics import array as m
 from conformance.numerics.array import Array
 
 
+@piece
 def softmax(*, in_features: Array, dim: int) -> Array:
     """`exp(x_i) / sum_j exp(x_j)` along axis `dim`, for every slice by itself.
 

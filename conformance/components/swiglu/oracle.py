@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from conformance.components.linear.oracle import linear
 from conformance.components.silu.oracle import silu
+from conformance.definitions import piece
 from conformance.numerics.array import Array
 
 
+@piece
 def swiglu(
     *,
     d_model: int,

@@ -9,12 +9,14 @@ from conformance.components.multihead_self_attention_with_rope.oracle import (
 )
 from conformance.components.rmsnorm.oracle import rmsnorm
 from conformance.components.swiglu.oracle import swiglu
+from conformance.definitions import piece
 from conformance.numerics.array import Array
 
 EPS = 1e-5
 """The eps of every norm of the model (course 3.5.1)."""
 
 
+@piece
 def transformer_block(
     *,
     d_model: int,

@@ -9,9 +9,11 @@ from conformance.components.embedding.oracle import embedding
 from conformance.components.linear.oracle import linear
 from conformance.components.rmsnorm.oracle import rmsnorm
 from conformance.components.transformer_block.oracle import EPS, transformer_block
+from conformance.definitions import piece
 from conformance.numerics.array import Array
 
 
+@piece
 def transformer_lm(
     *,
     vocab_size: int,
@@ -46,6 +48,7 @@ def transformer_lm(
     return linear(d_in=d_model, d_out=vocab_size, weights=head, in_features=x)
 
 
+@piece
 def layer_weights(weights: Mapping[str, Array], number: int) -> dict[str, Array]:
     """The weights of one block, without the prefix `layers.{number}.`."""
     prefix = f"layers.{number}."

@@ -1,0 +1,1 @@
+"""Which known mistake explains what a candidate answers."""
