@@ -149,6 +149,15 @@ def survivors(found: list[Row]) -> list[str]:
     return alive
 
 
+def killers(found: list[Row]) -> str:
+    """Which requirements each entry fails, one line per entry."""
+    failed: dict[str, dict[str, None]] = {row.entry: {} for row in found}
+    for row in found:
+        if row.outcome != Outcome.PASSED:
+            failed[row.entry][row.requirement] = None
+    return "\n".join(f"{entry}: {', '.join(ids)}" for entry, ids in failed.items())
+
+
 def null_passes(found: list[Row]) -> list[str]:
     """Value checks that a null model passes."""
     return [
@@ -186,6 +195,7 @@ def main() -> int:
     parser.add_argument("--profile", default="standard")
     parser.add_argument("--only", default="", help="entries whose id contains this")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--killed", action="store_true", help="say which requirements each fails")
     parser.add_argument("--stored", action="store_true", help="use the stored golden vectors")
     options = parser.parse_args()
     start = time.perf_counter()
@@ -194,6 +204,8 @@ def main() -> int:
     problems = judges[options.corpus](found)
     for problem in problems:
         print(problem)
+    if options.killed:
+        print(killers(found))
     if options.corpus == "variants":
         print(margins(found))
     entries = len({row.entry for row in found})
