@@ -20,6 +20,7 @@ Pieces = Mapping[str, Callable[..., Any]]
 
 _known: set[str] = set()
 _replaced: ContextVar[Pieces | None] = ContextVar("replaced", default=None)
+_used: ContextVar[set[str] | None] = ContextVar("used", default=None)
 
 
 def piece(function: F) -> F:
@@ -31,6 +32,9 @@ def piece(function: F) -> F:
 
     @functools.wraps(function)
     def call(*arguments: Any, **keywords: Any) -> Any:
+        used = _used.get()
+        if used is not None:
+            used.add(name)
         pieces = _replaced.get()
         if pieces is None or name not in pieces:
             return function(*arguments, **keywords)
@@ -49,6 +53,17 @@ def replaced(pieces: Pieces) -> Iterator[None]:
         raise InternalError(f"no piece of a definition is called {', '.join(unknown)}")
     with _in_force({**(_replaced.get() or {}), **pieces}):
         yield
+
+
+@contextmanager
+def pieces_used() -> Iterator[set[str]]:
+    """The names of the pieces that are evaluated in the meantime."""
+    names: set[str] = set()
+    token = _used.set(names)
+    try:
+        yield names
+    finally:
+        _used.reset(token)
 
 
 @contextmanager

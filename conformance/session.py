@@ -11,6 +11,7 @@ import shlex
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from conformance.adapters import COURSE_FUNCTIONS, OPTIONAL_FUNCTIONS
@@ -18,10 +19,11 @@ from conformance.candidate.limits import GIB, Limits
 from conformance.candidate.messages import Call, Description, Outcome
 from conformance.candidate.process import Worker
 from conformance.candidate.resolve import Submission
+from conformance.diagnosis.doctor import Doctor
 from conformance.errors import InternalError, LoadError, UsageError, internal_error
 from conformance.golden.load import GoldenStore, fixtures_folder
 from conformance.options import GradeOptions
-from conformance.report import CheckRecord, Details
+from conformance.report import CheckRecord, Details, Diagnosis
 from conformance.spec import Level, component_names
 from conformance.suite.check import Check, checks, included
 from conformance.suite.component import Component, component
@@ -213,9 +215,13 @@ class GradingRun:
         return check.module in {*self.describe().classes, *self.submission.modules}
 
     def level(self, check: Check) -> str:
-        """The level of a check; the module form is a MUST for classes that the candidate names."""
+        """The level of a check; the module form is a MUST for classes that the candidate names.
+
+        What is only observed (MAY) stays so.
+        """
+        level = check.requirement.level
         named = check.module in self.submission.modules
-        return str(Level.MUST if named else check.requirement.level)
+        return str(Level.MUST if named and level == Level.SHOULD else level)
 
     def chosen(self, check: Check) -> bool:
         """Whether `--check`, where it is given, names this check."""
@@ -287,11 +293,31 @@ class GradingRun:
             level=self.level(check),
             outcome=str(result.outcome),
             message=result.message,
-            diagnosis=None,
+            diagnosis=self.diagnosis(check, result),
             margin=result.margin,
             seconds=round(result.seconds, 6),
             details=details,
         ).to_json()
+
+    def diagnosis(self, check: Check, result: CheckResult) -> Diagnosis | None:
+        """The likely mistake behind a failed check. An error of ours in here costs no verdict."""
+        if result.outcome is Outcome.PASSED or result.evidence.example is None:
+            return None
+        try:
+            return self.doctor.explain(check, result)
+        except Exception as error:
+            return Diagnosis(
+                fault="",
+                sentence=f"The diagnosis stopped with an error of its own: {error!r:.300}",
+                component=check.component.name,
+                certainty="described",
+                basis="please report it; the check itself is not concerned",
+            )
+
+    @cached_property
+    def doctor(self) -> Doctor:
+        """Who explains failures."""
+        return Doctor(self.caller, self.golden, self.options.device)
 
     def replay(self, check: Check) -> str:
         """The command that runs this one check again on the same inputs."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from conformance.candidate.frames import Header, arrays_of
-from conformance.candidate.messages import Call, ModuleCall
+from conformance.candidate.messages import Built, Call, ModuleCall
 from conformance.candidate.worker import pack
 from conformance.errors import InternalError
 from conformance.numerics.tensors import CODES, DTYPES
@@ -104,12 +104,28 @@ def _encode_module(call: ModuleCall, tensors: _Tensors) -> Header:
     return {
         "op": "module",
         "class_name": call.class_name,
-        "constructor": {k: tensors.value(v)["value"] for k, v in call.constructor.items()},
+        "constructor": _keywords(call.constructor, tensors),
         "seed": call.seed,
+        "signature_only": call.signature_only,
         "state": None if state is None else {k: tensors.add(v) for k, v in state.items()},
+        "strict": call.strict,
         "convert": call.convert,
         "inputs": [tensors.value(value) for value in call.inputs],
         "cotangent": None if call.cotangent is None else tensors.add(call.cotangent),
         "return_state": call.return_state,
         "steps": call.steps,
     }
+
+
+def _keywords(constructor: Mapping[str, Any], tensors: _Tensors) -> Header:
+    """Plain values as they are; an object to be built as {"class": name, "constructor": ...}."""
+
+    def one(value: Any) -> Any:
+        if isinstance(value, Built):
+            return {
+                "class": value.class_name,
+                "constructor": _keywords(value.constructor, tensors),
+            }
+        return tensors.value(value)["value"]
+
+    return {name: one(value) for name, value in constructor.items()}

@@ -15,7 +15,14 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import safetensors
 
-from conformance.candidate.messages import Call, Description, ModuleCall, Outcome, Reply
+from conformance.candidate.messages import (
+    Argument,
+    Call,
+    Description,
+    ModuleCall,
+    Outcome,
+    Reply,
+)
 from conformance.candidate.worker import PREFIX
 from conformance.numerics.tensors import DTYPES
 
@@ -241,7 +248,17 @@ def decode_module(table: Mapping[str, Any]) -> dict[str, Any]:
         module["losses"] = [_real(value) for value in _list(table["losses"])]
     if "constructor" in table:
         module["constructor"] = [clean(str(name)[:200]) for name in _list(table["constructor"])]
+    for key in ("signature", "forward"):
+        if key in table:
+            module[key] = tuple(_argument(entry) for entry in _list(table[key]))
     return module
+
+
+def _argument(entry: Any) -> Argument:
+    wanted = {"name": str, "required": bool, "positional": bool, "keyword": bool}
+    if not isinstance(entry, dict) or {k: type(v) for k, v in entry.items()} != wanted:
+        raise MalformedFrame("a signature without a proper parameter")
+    return Argument(**{**entry, "name": clean(entry["name"][:200])})
 
 
 def _list(value: Any) -> list[Any]:

@@ -64,16 +64,30 @@ class Call:
 
 
 @dataclass(frozen=True)
+class Built:
+    """An object of another class of the candidate, as an argument of a constructor."""
+
+    class_name: str
+    #: its keywords, as those of a `ModuleCall`
+    constructor: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class ModuleCall:
     """One use of a module class: construct, load a state, convert, run, differentiate, train."""
 
     #: name in the specification, e.g. "RMSNorm"
     class_name: str
-    #: keywords; "dtype": "float32" and "device": "cpu" become torch objects in the worker
+    #: keywords; "dtype": "float32" and "device": "cpu" become torch objects in the worker, and a
+    #: `Built` becomes the object it describes
     constructor: Mapping[str, Any]
     seed: int = 0
-    #: given to load_state_dict(strict=True)
+    #: nothing is constructed: the answer is the constructor's signature
+    signature_only: bool = False
+    #: given to load_state_dict
     state: Mapping[str, Array] | None = None
+    #: whether `state` has to name everything that the module's state dict has
+    strict: bool = True
     #: module.to(dtype) after loading, e.g. "bfloat16"
     convert: str | None = None
     #: positional arguments of forward; empty: forward is not called
@@ -84,6 +98,19 @@ class ModuleCall:
     return_state: bool = False
     #: that many optimiser steps towards a fixed random target; the losses come back
     steps: int = 0
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One parameter of a constructor or of `forward`; `*args` and `**kwargs` are left out."""
+
+    name: str
+    #: it has no default
+    required: bool
+    #: it can be given by its place
+    positional: bool
+    #: it can be given by its name
+    keyword: bool
 
 
 @dataclass(frozen=True)
@@ -115,7 +142,8 @@ class Reply:
     printed: str = ""
     #: time inside the candidate, in seconds
     seconds: float = 0.0
-    #: for a ModuleCall: "parameters", "buffers", "state", "losses", "constructor"
+    #: for a ModuleCall: "parameters", "buffers", "state", "losses", "constructor" (names), and
+    #: "signature" (of the constructor) and "forward": what they take, see `Argument`
     module: Mapping[str, Any] = field(default_factory=_empty)
     #: for a ModuleCall with return_state: state-dict key -> array
     state: Mapping[str, Array] = field(default_factory=_empty)

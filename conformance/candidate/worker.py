@@ -954,6 +954,8 @@ class _ModuleRun:
         module = self._construct()
         sent: dict[str, Any] = {}
         reply: Header = {"outcome": "passed", "message": "", "module": self.facts}
+        if module is None:
+            return reply, sent
         try:
             self._prepare(module)
             self._describe(module)
@@ -971,24 +973,18 @@ class _ModuleRun:
         return reply, sent
 
     def _construct(self) -> Any:
+        """The module that is asked for; None when only its constructor's signature is."""
         executor, name = self.executor, self.header["class_name"]
-        kind = executor._run(executor._find_class, name)
-        if kind is None:
-            raise Answer("not implemented", f"no class named {name} was found")
-        keywords = dict(self.header.get("constructor") or {})
-        parameters = executor._parameters(kind) or {}
-        self.facts["constructor"] = [bounded(p, 100) for p in list(parameters)[:100]]
+        kind = self._kind(name)
+        parameters = executor._parameters(kind)
+        self.facts["constructor"] = [bounded(p, 100) for p in list(parameters or {})[:100]]
+        if parameters is not None:
+            self.facts["signature"] = signature_facts(parameters)
+        if self.header.get("signature_only"):
+            return None
         try:
-            lacking = executor._fit(name, kind, list(keywords))
-            lacking = [n for n in lacking if keywords.pop(n) is not None]
-            if lacking:
-                text = f"{name} has no constructor parameter named {listed(lacking)}"
-                raise Answer("not implemented", text)
-            if isinstance(keywords.get("dtype"), str):
-                keywords["dtype"] = named_dtype(keywords["dtype"])
-            if isinstance(keywords.get("device"), str):
-                keywords["device"] = torch.device(keywords["device"])
-            module = executor._run(kind, **keywords)
+            keywords = dict(self.header.get("constructor") or {})
+            module = self._made(name, kind, keywords)
         except Answer as answer:
             answer.more = {"module": self.facts}  # type: ignore[attr-defined]
             raise
@@ -996,12 +992,36 @@ class _ModuleRun:
             raise Answer("failed", f"{name} is not a torch.nn.Module")
         return module if "device" in keywords else module.to(executor.device)
 
+    def _kind(self, name: str) -> Any:
+        kind = self.executor._run(self.executor._find_class, name)
+        if kind is None:
+            raise Answer("not implemented", f"no class named {name} was found")
+        return kind
+
+    def _made(self, name: str, kind: Any, keywords: Header) -> Any:
+        """`kind` constructed; keywords that it does not know are taken out where they are None."""
+        lacking = self.executor._fit(name, kind, list(keywords))
+        lacking = [n for n in lacking if keywords.pop(n) is not None]
+        if lacking:
+            text = f"{name} has no constructor parameter named {listed(lacking)}"
+            raise Answer("not implemented", text)
+        for key, value in keywords.items():
+            if key == "dtype" and isinstance(value, str):
+                keywords[key] = named_dtype(value)
+            elif key == "device" and isinstance(value, str):
+                keywords[key] = torch.device(value)
+            elif isinstance(value, dict):
+                inner = value["class"]
+                keywords[key] = self._made(inner, self._kind(inner), dict(value["constructor"]))
+        return self.executor._run(kind, **keywords)
+
     def _prepare(self, module: Any) -> None:
         """Loads the given state and converts."""
         state = self.header.get("state")
         if state is not None:
             given = {key: self.tensors[ref].clone() for key, ref in state.items()}
-            self.executor._run(module.load_state_dict, given, strict=True)
+            strict = bool(self.header.get("strict", True))
+            self.executor._run(module.load_state_dict, given, strict=strict)
         if self.header.get("convert"):
             self.executor._run(module.to, named_dtype(self.header["convert"]))
 
@@ -1015,6 +1035,8 @@ class _ModuleRun:
             {**facts_of(n, b), "persistent": n in state} for n, b in module.named_buffers()
         ]
         self.facts["state"] = [facts_of(n, t) for n, t in state.items() if sendable(t)]
+        with contextlib.suppress(TypeError, ValueError):
+            self.facts["forward"] = signature_facts(inspect.signature(module.forward).parameters)
 
     def _arguments(self, wrt: Sequence[str] = ()) -> Arguments:
         specs = self.header["inputs"]
@@ -1101,6 +1123,20 @@ def sendable(value: Any) -> bool:
 
 def facts_of(name: str, tensor: Any) -> Header:
     return {"name": name, "shape": list(tensor.shape), "dtype": dtype_name(tensor.dtype)}
+
+
+def signature_facts(parameters: Any) -> list[Header]:
+    """What can be given to a function, and how; `*args` and `**kwargs` are left out."""
+    return [
+        {
+            "name": bounded(p.name, 100),
+            "required": p.default is p.empty,
+            "positional": p.kind is not p.KEYWORD_ONLY,
+            "keyword": p.kind is not p.POSITIONAL_ONLY,
+        }
+        for p in list(parameters.values())[:100]
+        if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    ]
 
 
 # ------------------------------------------------------------------------------------------------
@@ -1671,14 +1707,21 @@ SYNONYMS = {
     "out_features": ("d_out", "out_dim", "output_dim"),
     "num_embeddings": ("vocab_size",),
     "embedding_dim": ("d_model",),
-    "d_model": ("dim", "hidden_size", "embed_dim", "hidden_dim"),
-    "d_ff": ("ff_dim", "intermediate_size"),
-    "num_heads": ("n_heads", "n_head"),
-    "num_layers": ("n_layers", "n_layer"),
-    "max_seq_len": ("context_length", "max_seq_length"),
-    "context_length": ("max_seq_len", "max_seq_length"),
-    "theta": ("rope_theta", "base"),
-    "rope_theta": ("theta", "base"),
+    "vocab_size": ("n_vocab", "num_embeddings"),
+    "d_model": ("dim", "hidden_size", "embed_dim", "n_embd", "model_dim", "hidden_dim"),
+    "d_ff": ("ff_dim", "intermediate_size", "ffn_dim", "dim_ff", "d_ffn", "hidden_dim"),
+    "num_heads": ("n_heads", "n_head", "num_attention_heads"),
+    "num_layers": ("n_layers", "n_layer", "num_blocks", "num_hidden_layers"),
+    "max_seq_len": (
+        *("context_length", "max_seq_length", "max_context_length", "max_sequence_length"),
+        *("max_len", "seq_len", "block_size"),
+    ),
+    "context_length": (
+        *("max_seq_len", "max_seq_length", "max_context_length", "max_sequence_length"),
+        *("max_len", "seq_len", "block_size"),
+    ),
+    "theta": ("rope_theta", "base", "rope_base"),
+    "rope_theta": ("theta", "base", "rope_base"),
     "d_k": ("head_dim", "dim"),
     "eps": ("epsilon",),
 }

@@ -30,9 +30,11 @@ class Fault:
     """One mistake of one component.
 
     `visible` says where it shows (one of `VISIBLE`), `requirements` which requirements state that
-    it is wrong. `same_as` names the fault of a part that this one is, seen from a component that
-    is built on it. `pieces` are the functions that replace pieces of the definition; without any
-    it cannot be expressed as a wrong definition.
+    it is wrong, `message` (a regular expression) how the failure of one of them reads where several
+    faults break the same ones. `stale` names the arguments of which an earlier call's are used.
+    `same_as` names the fault that this one is: one of a part, seen from a component that is built
+    on it, or one of the same component that gives the same numbers. `pieces` are the functions that
+    replace pieces of the definition; without any it cannot be expressed as a wrong definition.
     """
 
     id: str
@@ -43,6 +45,8 @@ class Fault:
     level: Level
     visible: str
     requirements: tuple[str, ...] = ()
+    message: str = ""
+    stale: tuple[str, ...] = ()
     same_as: str = ""
     pieces: Pieces = field(default_factory=lambda: NOTHING, compare=False)
 
@@ -113,7 +117,8 @@ def _fault(component: str, entry: Mapping[str, Any], pieces: Pieces) -> Fault:
     if same_as:
         if pieces:
             raise InternalError(f"fault {entry['id']} is {same_as} and has pieces of its own")
-        pieces = fault_of(same_as, but=component).pieces
+        other = fault_of(same_as)
+        pieces, same_as = other.pieces, other.same_as or other.id
     if entry["visible"] not in VISIBLE:
         raise InternalError(f"fault {entry['id']}: visible in '{entry['visible']}'?")
     return Fault(
@@ -125,20 +130,21 @@ def _fault(component: str, entry: Mapping[str, Any], pieces: Pieces) -> Fault:
         level=Level(entry["level"]),
         visible=entry["visible"],
         requirements=tuple(entry.get("requirements", ())),
+        message=entry.get("message", ""),
+        stale=tuple(entry.get("stale", ())),
         same_as=same_as,
         pieces=pieces,
     )
 
 
-def fault_of(identifier: str, but: str = "") -> Fault:
-    """The fault of that id; InternalError when no component (other than `but`) has it."""
+@cache
+def fault_of(identifier: str) -> Fault:
+    """The fault of that id; InternalError when no component has it."""
     for component in component_names():
-        if component != but and identifier in _identifiers(component):
-            return faults(component)[identifier]
+        entries = read_toml(COMPONENTS_FOLDER / component / "faults.toml")["fault"]
+        for entry in entries:
+            if entry["id"] == identifier:
+                own = _mistakes(component).get(identifier, NOTHING)
+                return _fault(component, entry, own)
     raise InternalError(f"there is no fault {identifier}")
 
-
-@cache
-def _identifiers(component: str) -> frozenset[str]:
-    described = read_toml(COMPONENTS_FOLDER / component / "faults.toml")["fault"]
-    return frozenset(entry["id"] for entry in described)

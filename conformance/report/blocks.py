@@ -16,7 +16,7 @@ from conformance.candidate.messages import Outcome
 from conformance.report import text
 from conformance.report.failures import Failure
 from conformance.report.figures import plural, shown, shown_margin
-from conformance.report.model import CheckRecord, Details
+from conformance.report.model import CheckRecord, Details, Diagnosis
 from conformance.report.text import Safe
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -148,6 +148,7 @@ def failure_block(failure: Failure, totals: Totals) -> Safe:
             "concerned": concerned[:IDS_PER_FAILURE],
             "concerned_more": max(0, len(concerned) - IDS_PER_FAILURE),
             "diagnosis": failure.shown.diagnosis,
+            "diagnosis_label": label(failure.shown.diagnosis),
             "facts": text.fence(_facts(failure, details), chars=20_000, lines=200),
             "traceback": _output(details.traceback, text.last_lines),
             "printed": _output(details.printed, text.shorten),
@@ -158,6 +159,11 @@ def failure_block(failure: Failure, totals: Totals) -> Safe:
             "others_more": max(0, len(failure.others) - OTHERS_PER_FAILURE),
         },
     )
+
+
+def label(diagnosis: Diagnosis | None) -> str:
+    """What a diagnosis is called: a mistake only where one was found."""
+    return "Likely mistake" if diagnosis is not None and diagnosis.fault else "What can be said"
 
 
 def _title(failure: Failure, totals: Totals) -> Safe:

@@ -45,16 +45,30 @@ class Candidate:
         return _plain(self)
 
 
+CERTAINTIES = ("certain", "likely", "one of several", "described")
+
+
 @dataclass(frozen=True)
 class Diagnosis:
-    """The likely mistake: the name of a known fault and a sentence that explains it."""
+    """The likely mistake behind a failure.
+
+    `fault` is its id in the catalogue ("a + b" for two together, empty where none fits and
+    `sentence` describes what was seen). `component` is where the mistake is, which may be a part of
+    what was graded. `certainty` is one of `CERTAINTIES`, `basis` says what it rests on, `others` are
+    the faults that fit as well.
+    """
 
     fault: str
     sentence: str
+    hint: str = ""
+    component: str = ""
+    certainty: str = "likely"
+    basis: str = ""
+    others: tuple[str, ...] = ()
 
     @classmethod
     def from_json(cls, value: Any) -> Diagnosis:
-        return cls(**shape.read_fields(value, {"fault": shape.name, "sentence": shape.text}))
+        return cls(**shape.read_fields(value, _DIAGNOSIS))
 
     def to_json(self) -> dict[str, Any]:
         return _plain(self)
@@ -285,6 +299,15 @@ _CANDIDATE: Mapping[str, Convert] = {
     "module": shape.text,
     "how": shape.text,
     "ignored": shape.texts,
+}
+_DIAGNOSIS: Mapping[str, Convert] = {
+    "fault": shape.text,
+    "sentence": shape.text,
+    "hint": shape.text,
+    "component": shape.text,
+    "certainty": shape.one_of(CERTAINTIES),
+    "basis": shape.text,
+    "others": shape.texts,
 }
 _DETAILS: Mapping[str, Convert] = {
     field.name: shape.optional(

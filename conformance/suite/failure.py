@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from conformance.candidate.messages import Outcome
+from conformance.candidate.messages import Outcome, Reply
+
+if TYPE_CHECKING:
+    from conformance.suite.grader import Example
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a reader needs to understand and repeat a failure, as text."""
+    """What a reader needs to understand and repeat a failure, as text.
+
+    Beside it, for the diagnosis, the example itself, the reply to it, and how it was asked (what
+    else the call said: layouts, mode, repetitions).
+    """
 
     case: str = ""
     why: str = ""
@@ -24,6 +31,9 @@ class Evidence:
     printed: str = ""
     traceback: str = ""
     size: int = 0
+    example: Example | None = field(default=None, repr=False, compare=False)
+    reply: Reply | None = field(default=None, repr=False, compare=False)
+    how: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
 class CheckFailure(Exception):

@@ -83,11 +83,13 @@ class Grader:
         self.margin: float | None = None
         self.notes: list[str] = []
         self._fatal: CheckFailure | None = None
+        self._how: dict[str, Any] = {}
 
     # ------------------------------------------------------------ asking
 
     def ask(self, arguments: Arguments, **how: Any) -> Reply:
         """Send one call to the candidate, whatever comes back."""
+        self._how = {k: v for k, v in how.items() if k not in ("wrt", "cotangent")}
         return self.context.caller.call(
             Call(function=self.component.function, arguments=arguments, **how)
         )
@@ -264,6 +266,9 @@ class Grader:
             printed=reply.printed if reply else "",
             traceback=reply.traceback if reply else "",
             size=size(example.arguments),
+            example=example,
+            reply=reply,
+            how=self._how,
         )
 
     # ------------------------------------------------------------ laws

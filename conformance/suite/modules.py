@@ -47,12 +47,20 @@ class ModuleForm:
 def build(grade: Grader, form: ModuleForm, arguments: Arguments, **more: Any) -> Reply:
     """Construct the class for these arguments; CheckFailure when that does not work."""
     constructor = {**form.built_with(arguments), **more.pop("keywords", {})}
-    call = ModuleCall(class_name=form.class_name, constructor=constructor, **more)
+    return constructed(grade, form.class_name, constructor, **more)
+
+
+def constructed(
+    grade: Grader, class_name: str, constructor: Mapping[str, Any], **more: Any
+) -> Reply:
+    """One use of a class, built with these keywords; CheckFailure when that does not work."""
+    call = ModuleCall(class_name=class_name, constructor=constructor, **more)
     reply = grade.context.caller.call(call)
     if reply.outcome is not Outcome.PASSED:
         outcome = Outcome.RAISED if reply.outcome is Outcome.NOT_IMPLEMENTED else reply.outcome
-        evidence = grade.evidence(_built(form, arguments), reply)
-        raise CheckFailure(outcome, f"{form.class_name}: {reply.message}", evidence)
+        example = Example(constructor, class_name, "the class by itself")
+        evidence = grade.evidence(example, reply)
+        raise CheckFailure(outcome, f"{class_name}: {reply.message}", evidence)
     return reply
 
 

@@ -18,7 +18,35 @@ def glu(
     et al. 2017, eq. 1; course 3.5.2, eq. 6.
     """
 
-    def project(weight: Array) -> Array:
-        return linear(d_in=d_model, d_out=d_ff, weights=weight, in_features=in_features)
+    gate, value = glu_weights(w1_weight, w2_weight)
+    return glu_product(glu_gate(in_features, gate), glu_value(in_features, value))
 
-    return logistic(project(w1_weight)) * project(w2_weight)
+
+@piece
+def glu_weights(w1: Array, w2: Array) -> tuple[Array, Array]:
+    """The weights of the gate and of the value."""
+    return w1, w2
+
+
+@piece
+def glu_gate(x: Array, weight: Array) -> Array:
+    """How much of each hidden feature passes, between 0 and 1."""
+    return logistic(projected(x, weight))
+
+
+@piece
+def glu_value(x: Array, weight: Array) -> Array:
+    """What the gate lets through."""
+    return projected(x, weight)
+
+
+@piece
+def glu_product(gate: Array, value: Array) -> Array:
+    """Gate and value together, feature by feature."""
+    return gate * value
+
+
+def projected(x: Array, weight: Array) -> Array:
+    """`x W^T`, the sizes taken from the weight."""
+    d_out, d_in = weight.shape
+    return linear(d_in=d_in, d_out=d_out, weights=weight, in_features=x)

@@ -15,5 +15,11 @@ def linear(*, d_in: int, d_out: int, weights: Array, in_features: Array) -> Arra
     eq. 1-3.
     """
     if in_features.ndim == 1:  # a bare vector: a matrix of one row
-        return m.reshape(m.reshape(in_features, (1, d_in)) @ m.swap(weights), (d_out,))
-    return in_features @ m.swap(weights)
+        return m.reshape(m.reshape(in_features, (1, d_in)) @ linear_matrix(weights), (d_out,))
+    return in_features @ linear_matrix(weights)
+
+
+@piece
+def linear_matrix(weights: Array) -> Array:
+    """What rows of features are multiplied by: (d_out, d_in) -> (d_in, d_out)."""
+    return m.swap(weights)

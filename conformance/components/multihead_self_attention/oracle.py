@@ -14,7 +14,10 @@ from conformance.definitions import piece
 from conformance.numerics import array as m
 from conformance.numerics.array import Array
 
-Rotate = Callable[[Array], Array]
+Heads = tuple[Array, Array, Array]
+"""Queries, keys and values, each (..., heads, seq, d_k)."""
+
+Rotate = Callable[[Heads], Heads]
 
 
 @piece
@@ -32,20 +35,40 @@ def multihead_self_attention(
     """Attention in `num_heads` subspaces, joined again and projected; token i sees tokens j <= i.
 
     `in_features` (..., seq, d_model), each weight (d_model, d_model) with head h in rows
-    h*d_k .. (h+1)*d_k - 1, d_k = d_model / num_heads. `rotate`, when given, is applied to queries
-    and keys (..., heads, seq, d_k). Vaswani et al. 2017, section 3.2.2; course eq. 12-14.
+    h*d_k .. (h+1)*d_k - 1, d_k = d_model / num_heads. `rotate`, when given, is applied to queries,
+    keys and values (..., heads, seq, d_k). Vaswani et al. 2017, section 3.2.2; course eq. 12-14.
     """
-
-    def project(weight: Array) -> Array:
-        projected = linear(d_in=d_model, d_out=d_model, weights=weight, in_features=in_features)
-        return split_heads(projected, num_heads)
-
-    q, k, v = project(q_proj_weight), project(k_proj_weight), project(v_proj_weight)
+    weights = (q_proj_weight, k_proj_weight, v_proj_weight)
+    heads = projected_heads(in_features, weights, num_heads)
     if rotate is not None:
-        q, k = rotate(q), rotate(k)
-    visible = causal_mask(in_features.shape[-2])
-    joined = join_heads(scaled_dot_product_attention(Q=q, K=k, V=v, mask=visible))
-    return linear(d_in=d_model, d_out=d_model, weights=o_proj_weight, in_features=joined)
+        heads = rotate(heads)
+    return output_projection(join_heads(attended_heads(heads)), o_proj_weight)
+
+
+@piece
+def projected_heads(x: Array, weights: tuple[Array, Array, Array], num_heads: int) -> Heads:
+    """Queries, keys and values of the input, split into heads."""
+    q, k, v = (split_heads(input_projection(x, weight), num_heads) for weight in weights)
+    return q, k, v
+
+
+@piece
+def input_projection(x: Array, weight: Array) -> Array:
+    """`x W^T` for the weight of queries, keys or values."""
+    return linear(d_in=weight.shape[1], d_out=weight.shape[0], weights=weight, in_features=x)
+
+
+@piece
+def attended_heads(heads: Heads) -> Array:
+    """Causal attention of every head by itself."""
+    q, k, v = heads
+    return scaled_dot_product_attention(Q=q, K=k, V=v, mask=causal_mask(q.shape[-2]))
+
+
+@piece
+def output_projection(joined: Array, weight: Array) -> Array:
+    """`h W_O^T` for the joined results of the heads."""
+    return linear(d_in=weight.shape[1], d_out=weight.shape[0], weights=weight, in_features=joined)
 
 
 @piece

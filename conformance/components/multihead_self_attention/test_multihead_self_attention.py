@@ -6,10 +6,13 @@ import numpy as np
 from hypothesis import strategies as st
 
 from conformance.components.multihead_self_attention.cases import COMPONENT, X
+from conformance.components.multihead_self_attention.form import FORM, ROTATED
 from conformance.components.multihead_self_attention.inputs import WEIGHTS, arguments
+from conformance.components.multihead_self_attention_with_rope.cases import COMPONENT as rotating
 from conformance.numerics.draw import Draw
-from conformance.suite import Grader, check, protocols
+from conformance.suite import Grader, check, composites, protocols
 from conformance.suite.check import HALF
+from conformance.suite.composites import Reading
 from conformance.suite.grader import Example
 
 case = COMPONENT.case
@@ -220,3 +223,50 @@ def test_float64_is_accepted(grade: Grader) -> None:
 @check("MHA-INFERENCE-MODE")
 def test_inference_mode(grade: Grader) -> None:
     protocols.in_inference_mode(grade, case("ordinary"))
+
+
+# ---------------------------------------------------------------- module form
+
+# Positions of (seq,) from 0 on: what a class takes when it is not given any.
+ROTATING = rotating.case("ordinary-vector").arguments("float32")
+
+
+@check("MHA-MODULE", module=FORM.class_name)
+def test_module_is_built(grade: Grader) -> None:
+    composites.has_the_parameters(grade, FORM, case("ordinary"))
+
+
+@check("MHA-MODULE-NAMES", module=FORM.class_name)
+def test_module_names(grade: Grader) -> None:
+    composites.names_noted(grade, FORM, case("ordinary"))
+
+
+@check("MHA-MODULE-STATE", module=FORM.class_name)
+def test_module_state(grade: Grader) -> None:
+    composites.keeps_no_tables(grade, FORM, case("ordinary"))
+
+
+@check("MHA-MODULE-FORWARD", module=FORM.class_name)
+def test_module_forward(grade: Grader) -> None:
+    usual = {**ROTATING, "theta": composites.THETA}
+    composites.forward_matches(
+        grade,
+        Reading(FORM, COMPONENT, case("ordinary").arguments("float32")),
+        Reading(FORM, rotating, usual, words="rotates by itself, with theta 10000"),
+        Reading(ROTATED, rotating, ROTATING, words="always rotates"),
+    )
+
+
+@check("MHA-MODULE-GRADIENT", module=FORM.class_name)
+def test_module_gradients(grade: Grader) -> None:
+    composites.reaches_every_parameter(grade, FORM, case("ordinary"))
+
+
+@check("MHA-MODULE-DTYPE", dtypes=("float64", "bfloat16"), module=FORM.class_name)
+def test_module_dtype(grade: Grader) -> None:
+    composites.honours_dtype(grade, FORM, case("ordinary"))
+
+
+@check("MHA-MODULE-LEARNS", module=FORM.class_name)
+def test_module_learns(grade: Grader) -> None:
+    composites.learns(grade, FORM, case("ordinary"))

@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from conformance.components.multihead_self_attention.cases import COMPONENT as without_positions
+from conformance.components.multihead_self_attention.form import ROTATED
 from conformance.components.multihead_self_attention.inputs import WEIGHTS
 from conformance.components.multihead_self_attention_with_rope.cases import COMPONENT, X
 from conformance.components.multihead_self_attention_with_rope.inputs import arguments
 from conformance.numerics.draw import Draw
-from conformance.suite import Grader, check, protocols
+from conformance.suite import Grader, check, composites, protocols
 from conformance.suite.check import HALF
+from conformance.suite.composites import Reading
 from conformance.suite.grader import Example
 
 case = COMPONENT.case
@@ -238,3 +241,26 @@ def test_float64_is_accepted(grade: Grader) -> None:
 @check("MHAROPE-INFERENCE-MODE")
 def test_inference_mode(grade: Grader) -> None:
     protocols.in_inference_mode(grade, case("irregular"))
+
+
+# ---------------------------------------------------------------- module form
+
+# Positions of (seq,) from 0 on: what a class takes when it is not given any.
+FIRST = case("ordinary-vector")
+
+
+@check("MHAROPE-MODULE-FORWARD", module=ROTATED.class_name)
+def test_module_forward(grade: Grader) -> None:
+    made = FIRST.arguments("float32")
+    words = "does not rotate although it was told how to"
+    composites.forward_matches(
+        grade,
+        Reading(ROTATED, COMPONENT, made),
+        Reading(ROTATED, without_positions, made, omitted=composites.POSITIONS, words=words),
+        told=True,
+    )
+
+
+@check("MHAROPE-MODULE-STATE", module=ROTATED.class_name)
+def test_module_state(grade: Grader) -> None:
+    composites.keeps_no_tables(grade, ROTATED, FIRST)

@@ -9,7 +9,9 @@ import numpy as np
 from conformance.components.softmax.oracle import softmax
 from conformance.definitions import piece
 from conformance.numerics import array as m
+from conformance.numerics.arithmetic import Arithmetic
 from conformance.numerics.array import Array
+from conformance.numerics.dtypes import FLOAT64
 
 
 @piece
@@ -24,24 +26,50 @@ def next_token(*, logits: Array, temperature: float = 1.0, top_p: float | None =
     Open are: scaling before or after the shift, and for 16-bit logits whether they are widened
     before they are scaled and whether the nucleus is renormalised in 16 bits.
     """
-    last = logits[..., -1, :]
+    last = last_position(logits)
     if temperature == 0:
-        return _greedy(last)
+        return greedy_cut(greedy(last), top_p)
+    probabilities = tempered(last, temperature)
+    if top_p is not None:
+        probabilities = cut_to(probabilities, nucleus(last.value, temperature, top_p))
+    return m.cast(probabilities, logits.format)
+
+
+@piece
+def last_position(logits: Array) -> Array:
+    """The logits that follow the last token: (..., seq, vocab) -> (..., vocab)."""
+    return logits[..., -1, :]
+
+
+@piece
+def tempered(last: Array, temperature: float) -> Array:
+    """`softmax(l / temperature)` for a temperature that is not 0."""
     choose = last.arithmetic.choose
     scaled = last if choose(2) else m.upcast(last)
     if choose(2):
         scaled = scaled - m.maximum(scaled)
-    probabilities = softmax(in_features=scaled / temperature, dim=-1)
-    if top_p is not None:
-        kept = m.where(nucleus(last.value, temperature, top_p), probabilities, 0.0)
-        probabilities = kept / m.total(kept)
-    return m.cast(probabilities, logits.format)
+    return softmax(in_features=scaled / temperature, dim=-1)
 
 
-def _greedy(last: Array) -> Array:
+@piece
+def greedy(last: Array) -> Array:
+    """All probability on the first of the largest logits."""
     first = np.argmax(last.value, axis=-1)
     places = np.arange(last.shape[-1])
     return m.constant(np.where(places == first[..., None], 1.0, 0.0), last)
+
+
+@piece
+def greedy_cut(one_hot: Array, top_p: float | None) -> Array:
+    """The nucleus of a distribution that is all on one token: nothing is cut."""
+    return one_hot
+
+
+@piece
+def cut_to(probabilities: Array, kept: Any) -> Array:
+    """The probabilities of the tokens that are kept, divided by their mass; 0 elsewhere."""
+    remaining = m.where(kept, probabilities, 0.0)
+    return remaining / m.total(remaining)
 
 
 @piece
@@ -52,7 +80,12 @@ def nucleus(last: Any, temperature: float, top_p: float) -> Any:
     is where the result is discontinuous, so it is never moved by rounding: inputs on which a
     correct implementation could cut elsewhere are unfit as a case (`distance_from_cut`).
     """
-    probabilities = _exact_softmax(last, temperature)
+    return smallest_set(_exactly_tempered(last, temperature), top_p)
+
+
+@piece
+def smallest_set(probabilities: Any, top_p: float) -> Any:
+    """Which tokens belong to the smallest set whose mass reaches `top_p`: True for those."""
     order = np.argsort(-probabilities, axis=-1, kind="stable")
     mass = np.cumsum(np.take_along_axis(probabilities, order, axis=-1), axis=-1)
     count = (mass < top_p).sum(axis=-1, keepdims=True) + 1
@@ -62,11 +95,10 @@ def nucleus(last: Any, temperature: float, top_p: float) -> Any:
 
 def distance_from_cut(last: Any, temperature: float, top_p: float) -> float:
     """How far any cumulative mass is from `top_p`: what the mass may be off by without effect."""
-    ranked = -np.sort(-_exact_softmax(last, temperature), axis=-1)
+    ranked = -np.sort(-_exactly_tempered(last, temperature), axis=-1)
     return float(np.abs(np.cumsum(ranked, axis=-1)[..., :-1] - top_p).min())
 
 
-def _exact_softmax(last: Any, temperature: float) -> Any:
-    values = np.asarray(last, dtype=np.float64) / temperature
-    powers = np.exp(values - values.max(axis=-1, keepdims=True))
-    return powers / powers.sum(axis=-1, keepdims=True)
+def _exactly_tempered(last: Any, temperature: float) -> Any:
+    values = np.asarray(last, dtype=np.float64)
+    return tempered(m.fresh(values, FLOAT64, Arithmetic()), temperature).value

@@ -15,12 +15,39 @@ def rmsnorm(*, d_model: int, eps: float, weights: Array, in_features: Array) -> 
     the result has the dtype of `in_features`, whether it is cast before or after the gain is open.
     Zhang and Sennrich 2019, eq. 4; eps as in Touvron et al. 2023.
     """
-    x = m.upcast(in_features)
-    mean_square = m.mean(m.square(x))
-    if x.arithmetic.choose(2):
-        normalised = x * (1.0 / m.sqrt(mean_square + eps))
-    else:
-        normalised = x / m.sqrt(mean_square + eps)
+    x = widened_features(in_features)
+    normalised = normalised_rows(x, eps)
     if x.arithmetic.choose(2):
         normalised = m.cast(normalised, in_features.format)
-    return m.cast(normalised * weights, in_features.format)
+    return m.cast(with_gain(normalised, weights), in_features.format)
+
+
+@piece
+def widened_features(in_features: Array) -> Array:
+    """The format in which statistics are taken: float32 or better."""
+    return m.upcast(in_features)
+
+
+@piece
+def normalised_rows(x: Array, eps: float) -> Array:
+    """`x` over its root mean square: divided by it, or multiplied by its reciprocal."""
+    root = root_mean_square(x, eps)
+    return x * (1.0 / root) if x.arithmetic.choose(2) else x / root
+
+
+@piece
+def root_mean_square(x: Array, eps: float) -> Array:
+    """`sqrt(mean(x^2) + eps)`: (..., d) -> (..., 1)."""
+    return m.sqrt(mean_square(x) + eps)
+
+
+@piece
+def mean_square(x: Array) -> Array:
+    """`mean(x^2)`: (..., d) -> (..., 1)."""
+    return m.mean(m.square(x))
+
+
+@piece
+def with_gain(normalised: Array, gain: Array) -> Array:
+    """Every feature times its own gain: (..., d) and (d,) -> (..., d)."""
+    return normalised * gain

@@ -26,14 +26,19 @@ def rope(
     them in float32, or in their own format by rounded cosines and sines, is open.
     """
     x = in_query_or_key
-    positions = m.constant(np.asarray(token_positions), x, wider(x.format, FLOAT32))
-    angles = position_angles(positions, d_k, theta)
-    cosine, sine = m.cos(angles), m.sin(angles)
+    rows = row_positions(token_positions, x.shape[:-1], max_seq_len)
+    positions = m.constant(rows, x, wider(x.format, FLOAT32))
+    cosine, sine = cosine_and_sine(position_angles(positions, d_k, theta))
     if x.format.is_half and x.arithmetic.choose(2):
         cosine, sine = m.cast(cosine, x.format), m.cast(sine, x.format)
-    even, odd = x[..., 0::2], x[..., 1::2]
-    turned = m.stack((even * cosine - odd * sine, even * sine + odd * cosine))
-    return m.cast(m.reshape(turned, x.shape), x.format)
+    turned = turned_pairs(*feature_pairs(x), cosine, sine)
+    return m.cast(joined_pairs(*turned), x.format)
+
+
+@piece
+def row_positions(token_positions: Any, shape: tuple[int, ...], max_seq_len: int) -> Any:
+    """The position of each row: integers that broadcast against `shape`, that of the rows."""
+    return np.asarray(token_positions)
 
 
 @piece
@@ -46,10 +51,40 @@ def position_angles(positions: Array, width: int, base: float) -> Array:
 @piece
 def inverse_frequencies(like: Array, width: int, base: float) -> Array:
     """`base^(-2i/width)` for i below width/2, in the three ways in which it is commonly written."""
-    exponents = m.constant(np.arange(0, width, 2), like) / width
+    exponents = pair_exponents(like, width)
     form = like.arithmetic.choose(3)
     if form == 0:
         return m.power(base, -exponents)
     if form == 1:
         return 1.0 / m.power(base, exponents)
     return m.exp(-exponents * m.log(m.constant(base, like)))
+
+
+@piece
+def pair_exponents(like: Array, width: int) -> Array:
+    """`2i/width` for i below width/2."""
+    return m.constant(np.arange(0, width, 2), like) / width
+
+
+@piece
+def cosine_and_sine(angles: Array) -> tuple[Array, Array]:
+    """Both coordinates of the point at each angle of the unit circle."""
+    return m.cos(angles), m.sin(angles)
+
+
+@piece
+def feature_pairs(x: Array) -> tuple[Array, Array]:
+    """First and second features of all pairs: (..., 2n) -> (..., n) twice."""
+    return x[..., 0::2], x[..., 1::2]
+
+
+@piece
+def turned_pairs(first: Array, second: Array, cosine: Array, sine: Array) -> tuple[Array, Array]:
+    """Each pair, turned in its plane: (..., n) twice."""
+    return first * cosine - second * sine, first * sine + second * cosine
+
+
+@piece
+def joined_pairs(first: Array, second: Array) -> Array:
+    """Pairs as neighbouring features: (..., n) twice -> (..., 2n)."""
+    return m.reshape(m.stack((first, second)), (*first.shape[:-1], 2 * first.shape[-1]))

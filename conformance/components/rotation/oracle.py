@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from conformance.components.rope.oracle import cosine_and_sine
 from conformance.definitions import piece
 from conformance.numerics import array as m
 from conformance.numerics.array import Array
@@ -13,6 +14,16 @@ def rotation(*, angles: Array) -> Array:
 
     Turns a column vector counter-clockwise. Su et al. 2021, eq. 13.
     """
-    cosine, sine = m.cos(angles), m.sin(angles)
-    entries = m.stack((cosine, -sine, sine, cosine))
-    return m.reshape(entries, (*angles.shape, 2, 2))
+    return square_matrices(*matrix_entries(*cosine_and_sine(angles)))
+
+
+@piece
+def matrix_entries(cosine: Array, sine: Array) -> tuple[Array, Array, Array, Array]:
+    """First row, then second row."""
+    return cosine, -sine, sine, cosine
+
+
+@piece
+def square_matrices(*entries: Array) -> Array:
+    """Four entries, row by row, as matrices: (...) four times -> (..., 2, 2)."""
+    return m.reshape(m.stack(entries), (*entries[0].shape, 2, 2))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from conformance.components.rope.oracle import position_angles
+from conformance.components.rope.oracle import joined_pairs, position_angles, row_positions
 from conformance.definitions import piece
 from conformance.numerics import array as m
 from conformance.numerics.arithmetic import Arithmetic
@@ -25,7 +25,7 @@ def sinusoidal(
     `token_positions` integers (...), each below `max_seq_len`, which changes nothing else; the
     result is float32 (..., d_model). Vaswani et al. 2017, section 3.5.
     """
-    positions = m.fresh(np.asarray(token_positions), FLOAT32, arithmetic)
+    rows = row_positions(token_positions, np.shape(token_positions), max_seq_len)
+    positions = m.fresh(rows, FLOAT32, arithmetic)
     angles = position_angles(positions, d_model, BASE)
-    pairs = m.stack((m.sin(angles), m.cos(angles)))
-    return m.reshape(pairs, (*positions.shape, d_model))
+    return joined_pairs(m.sin(angles), m.cos(angles))

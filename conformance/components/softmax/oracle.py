@@ -18,14 +18,23 @@ def softmax(*, in_features: Array, dim: int) -> Array:
     sum, powers of two, whether the shift takes part in the derivative (it cancels), and whether
     16-bit input is widened first (sums always are). Course 3.5.4, eq. 10.
     """
-    arithmetic = in_features.arithmetic
-    x = in_features if arithmetic.choose(2) else m.upcast(in_features)
+    return m.cast(exponential_shares(widened_scores(in_features), dim), in_features.format)
+
+
+@piece
+def widened_scores(in_features: Array) -> Array:
+    """The format in which exponentials are taken: as given, or float32 at least."""
+    return in_features if in_features.arithmetic.choose(2) else m.upcast(in_features)
+
+
+@piece
+def exponential_shares(x: Array, dim: int) -> Array:
+    """The share of every entry's exponential in the sum along axis `dim`."""
+    arithmetic = x.arithmetic
     form = arithmetic.choose(3)
     moved = x - m.maximum(x, dim, through=arithmetic.choose(2) == 1)
     if form == 1:
-        probabilities = m.exp(x - m.log_sum_exp(x, dim))
-    else:
-        powers = m.exp2(moved * math.log2(math.e)) if form == 2 else m.exp(moved)
-        powers = m.upcast(powers)
-        probabilities = powers / m.total(powers, dim)
-    return m.cast(probabilities, in_features.format)
+        return m.exp(x - m.log_sum_exp(x, dim))
+    powers = m.exp2(moved * math.log2(math.e)) if form == 2 else m.exp(moved)
+    powers = m.upcast(powers)
+    return powers / m.total(powers, dim)

@@ -24,8 +24,42 @@ def swiglu(
     (..., d_model). Shazeer 2020, eq. 6; course 3.5.2, eq. 7.
     """
 
-    def project(weight: Array) -> Array:
-        return linear(d_in=d_model, d_out=d_ff, weights=weight, in_features=in_features)
+    gate, output, value = swiglu_weights(w1_weight, w2_weight, w3_weight)
+    hidden = swiglu_product(swiglu_gate(in_features, gate), swiglu_value(in_features, value))
+    return swiglu_output(hidden, output)
 
-    hidden = silu(in_features=project(w1_weight)) * project(w3_weight)
-    return linear(d_in=d_ff, d_out=d_model, weights=w2_weight, in_features=hidden)
+
+@piece
+def swiglu_weights(w1: Array, w2: Array, w3: Array) -> tuple[Array, Array, Array]:
+    """The weights of the gate, of the output and of the value."""
+    return w1, w2, w3
+
+
+@piece
+def swiglu_gate(x: Array, weight: Array) -> Array:
+    """What each hidden feature is multiplied by."""
+    return silu(in_features=projected(x, weight))
+
+
+@piece
+def swiglu_value(x: Array, weight: Array) -> Array:
+    """What the gate is applied to."""
+    return projected(x, weight)
+
+
+@piece
+def swiglu_product(gate: Array, value: Array) -> Array:
+    """The hidden features."""
+    return gate * value
+
+
+@piece
+def swiglu_output(hidden: Array, weight: Array) -> Array:
+    """The hidden features, mapped back to the width of the input."""
+    return projected(hidden, weight)
+
+
+def projected(x: Array, weight: Array) -> Array:
+    """`x W^T`, the sizes taken from the weight."""
+    d_out, d_in = weight.shape
+    return linear(d_in=d_in, d_out=d_out, weights=weight, in_features=x)

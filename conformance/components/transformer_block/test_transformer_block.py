@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from hypothesis import strategies as st
 
 from conformance.components.transformer_block.cases import COMPONENT, X
-from conformance.components.transformer_block.inputs import arguments
+from conformance.components.transformer_block.inputs import NAMES, arguments
 from conformance.numerics.draw import Draw
-from conformance.suite import Grader, check, protocols
+from conformance.suite import Grader, check, composites, protocols
+from conformance.suite.case import Arguments
 from conformance.suite.check import HALF
+from conformance.suite.composites import Reading
 
 case = COMPONENT.case
 
@@ -200,3 +203,62 @@ def test_float64_is_accepted(grade: Grader) -> None:
 @check("BLOCK-INFERENCE-MODE")
 def test_inference_mode(grade: Grader) -> None:
     protocols.in_inference_mode(grade, case("ordinary"))
+
+
+# ---------------------------------------------------------------- module form
+
+
+def _likely(arguments: Arguments) -> Mapping[int, str]:
+    width, hidden = arguments["d_model"], arguments["d_ff"]
+    return {
+        -width: "a norm has no gain, or both share one",
+        4 * width: "the projections of the attention have a bias",
+        2 * hidden + width: "the feed-forward network has a bias",
+        5 * width + 2 * hidden: "the linear maps have a bias",
+        -width * hidden: "a weight of the feed-forward network is missing or not registered",
+    }
+
+
+FORM = composites.Composite(
+    "TransformerBlock",
+    needed=("d_model", "num_heads", "d_ff"),
+    known={"max_seq_len": "max_seq_len", "theta": "theta"},
+    parameters=lambda arguments: {name: f"weights.{name}" for name in NAMES},
+    likely=_likely,
+)
+
+
+@check("BLOCK-MODULE", module=FORM.class_name)
+def test_module_is_built(grade: Grader) -> None:
+    composites.has_the_parameters(grade, FORM, case("ordinary"))
+
+
+@check("BLOCK-MODULE-NAMES", module=FORM.class_name)
+def test_module_names(grade: Grader) -> None:
+    composites.names_noted(grade, FORM, case("ordinary"))
+
+
+@check("BLOCK-MODULE-STATE", module=FORM.class_name)
+def test_module_state(grade: Grader) -> None:
+    composites.keeps_no_tables(grade, FORM, case("ordinary"))
+
+
+@check("BLOCK-MODULE-FORWARD", module=FORM.class_name)
+def test_module_forward(grade: Grader) -> None:
+    made = case("ordinary").arguments("float32")
+    composites.forward_matches(grade, Reading(FORM, COMPONENT, made), told=True)
+
+
+@check("BLOCK-MODULE-GRADIENT", module=FORM.class_name)
+def test_module_gradients(grade: Grader) -> None:
+    composites.reaches_every_parameter(grade, FORM, case("ordinary"))
+
+
+@check("BLOCK-MODULE-DTYPE", dtypes=("float64", "bfloat16"), module=FORM.class_name)
+def test_module_dtype(grade: Grader) -> None:
+    composites.honours_dtype(grade, FORM, case("ordinary"))
+
+
+@check("BLOCK-MODULE-LEARNS", module=FORM.class_name)
+def test_module_learns(grade: Grader) -> None:
+    composites.learns(grade, FORM, case("ordinary"))

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
+from conformance.components.transformer_block.inputs import NAMES
 from conformance.components.transformer_lm.cases import COMPONENT
+from conformance.components.transformer_lm.inputs import names
 from conformance.numerics.compare import compare
-from conformance.suite import Grader, check, protocols
+from conformance.suite import Grader, check, composites, protocols
+from conformance.suite.case import Arguments
 from conformance.suite.check import HALF
+from conformance.suite.composites import Reading
 
 case = COMPONENT.case
 IDS = ("in_indices",)
@@ -207,3 +213,69 @@ def test_more_tokens_than_context(grade: Grader) -> None:
 @check("LM-INFERENCE-MODE")
 def test_inference_mode(grade: Grader) -> None:
     protocols.in_inference_mode(grade, case("ordinary"))
+
+
+# ---------------------------------------------------------------- module form
+
+
+def _parameters(arguments: Arguments) -> Mapping[str, str]:
+    return {name.removeprefix("weights."): name for name in names(arguments["num_layers"])}
+
+
+def _likely(arguments: Arguments) -> Mapping[int, str]:
+    width, layers = arguments["d_model"], arguments["num_layers"]
+    block = sum(arguments["weights"][f"layers.0.{name}"].size for name in NAMES)
+    return {
+        -layers * block: "no layer is registered; a plain list hides modules from PyTorch",
+        (1 - layers) * block: "all layers share the weights of one, or only one is registered",
+        -arguments["vocab_size"] * width: "the head shares its weight with the embedding",
+        -width: "a norm has no gain",
+        arguments["vocab_size"]: "the head has a bias",
+        arguments["context_length"] * width: "positions are learned instead of rotated",
+    }
+
+
+FORM = composites.Composite(
+    "TransformerLM",
+    needed=("vocab_size", "d_model", "num_layers", "num_heads", "d_ff"),
+    known={"context_length": "context_length", "theta": "rope_theta"},
+    parameters=_parameters,
+    input="in_indices",
+    likely=_likely,
+)
+
+
+@check("LM-MODULE", module=FORM.class_name)
+def test_module_is_built(grade: Grader) -> None:
+    composites.has_the_parameters(grade, FORM, case("ordinary"))
+
+
+@check("LM-MODULE-NAMES", module=FORM.class_name)
+def test_module_names(grade: Grader) -> None:
+    composites.names_noted(grade, FORM, case("ordinary"))
+
+
+@check("LM-MODULE-STATE", module=FORM.class_name)
+def test_module_state(grade: Grader) -> None:
+    composites.keeps_no_tables(grade, FORM, case("ordinary"))
+
+
+@check("LM-MODULE-FORWARD", module=FORM.class_name)
+def test_module_forward(grade: Grader) -> None:
+    made = case("ordinary").arguments("float32")
+    composites.forward_matches(grade, Reading(FORM, COMPONENT, made), told=True)
+
+
+@check("LM-MODULE-GRADIENT", module=FORM.class_name)
+def test_module_gradients(grade: Grader) -> None:
+    composites.reaches_every_parameter(grade, FORM, case("ordinary"))
+
+
+@check("LM-MODULE-DTYPE", dtypes=("float64", "bfloat16"), module=FORM.class_name)
+def test_module_dtype(grade: Grader) -> None:
+    composites.honours_dtype(grade, FORM, case("ordinary"))
+
+
+@check("LM-MODULE-LEARNS", module=FORM.class_name)
+def test_module_learns(grade: Grader) -> None:
+    composites.learns(grade, FORM, case("ordinary"))

@@ -1,0 +1,112 @@
+"""What a candidate does on a set of inputs: the facts that an explanation has to fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from conformance.candidate.messages import Call, Outcome, Reply
+from conformance.numerics.compare import compare
+from conformance.numerics.ensemble import Bounds
+from conformance.suite.case import Case, size
+from conformance.suite.component import Component
+from conformance.suite.grader import Caller, Example
+
+LARGEST = 4000
+"""Inputs with more numbers than this are not asked for a diagnosis: small ones tell more."""
+
+ANSWERED = (Outcome.PASSED, Outcome.RAISED)
+"""Outcomes after which it makes sense to go on asking."""
+
+Bounded = Callable[[Example], Example]
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One input, what is right for it, and what the candidate made of it."""
+
+    example: Example
+    reply: Reply
+    how: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def raised(self) -> bool:
+        """No answer came, but an exception."""
+        return self.reply.outcome is not Outcome.PASSED
+
+    @property
+    def bounds(self) -> Bounds:
+        """What is right."""
+        assert self.example.bounds is not None
+        return self.example.bounds
+
+    @property
+    def output(self) -> Any:
+        """The last answer to this input, as float64; the only one unless it was asked again."""
+        return self.reply.outputs[-1].astype(np.float64)
+
+    @property
+    def size(self) -> int:
+        """How many numbers the input has."""
+        return size(self.example.arguments)
+
+    @cached_property
+    def wrong_value(self) -> bool:
+        """An answer came and its value or shape is wrong."""
+        if self.raised:
+            return False
+        return bool(compare(self.reply.outputs[-1], self.bounds.result).problem)
+
+    @cached_property
+    def wrong_gradients(self) -> tuple[str, ...]:
+        """Arguments whose gradient is wrong or missing."""
+        if self.raised:
+            return ()
+        return tuple(
+            name
+            for name in self.example.wrt
+            if name in self.bounds.gradients and not self._right_gradient(name)
+        )
+
+    def _right_gradient(self, name: str) -> bool:
+        got = self.reply.gradients.get(name)
+        return got is not None and not compare(got, self.bounds.gradients[name]).problem
+
+    @property
+    def wrong(self) -> bool:
+        """Anything is not as it should be."""
+        return self.raised or self.wrong_value or bool(self.wrong_gradients)
+
+    def gradient(self, name: str) -> Any:
+        """The gradient that came back, as float64; zeros where none did."""
+        got = self.reply.gradients.get(name)
+        if got is None:
+            return np.zeros(self.bounds.gradients[name].expected.shape)
+        return got.astype(np.float64)
+
+
+def pool(owner: Component, binding: frozenset[str]) -> Iterator[Case]:
+    """The cases that a component is asked with: small ones, of requirements that bind it."""
+    for case in owner.cases:
+        if case.requirement in binding and "float32" in case.dtypes:
+            yield case
+
+
+def observe(caller: Caller, function: str, example: Example, **how: Any) -> Observation | None:
+    """Ask for one example; None when the candidate hangs, crashes or gives something odd."""
+    reply = caller.call(
+        Call(
+            function=function,
+            arguments=example.arguments,
+            wrt=example.wrt,
+            cotangent=example.cotangent,
+            **how,
+        )
+    )
+    if reply.outcome not in ANSWERED or (reply.outcome is Outcome.PASSED and not reply.outputs):
+        return None
+    return Observation(example, reply, how)

@@ -1,0 +1,149 @@
+"""Looks through the catalogue for the faults that fit everything a candidate answered."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+
+import numpy as np
+
+from conformance.definitions import pieces_used
+from conformance.diagnosis.catalogue import Fault, faults
+from conformance.diagnosis.match import Hypothesis, Match, match
+from conformance.diagnosis.observe import Observation
+from conformance.numerics import ensemble
+from conformance.numerics.arithmetic import Arithmetic
+from conformance.spec import component_names
+from conformance.suite.component import Component
+from conformance.suite.grader import Example, wrap
+
+PAIRS = 1500
+"""So many pairs of faults are tried at most."""
+
+MORE_INPUTS = 8
+"""So many further inputs are asked to tell faults apart."""
+
+APART = 0.05
+"""Predictions that differ by more than this, relatively, can be told apart by an answer."""
+
+Ask = Callable[[Example], Observation | None]
+
+
+@cache
+def used_pieces(owner: Component) -> frozenset[str]:
+    """The pieces of definitions that a component is made of, its own included."""
+    case = owner.cases[0]
+    exact = Arithmetic()
+    arguments = wrap(case.arguments(case.dtypes[0]), exact)
+    with pieces_used() as names, np.errstate(all="ignore"):
+        ensemble.apply_oracle(owner.oracle, arguments, exact)
+    return frozenset(names)
+
+
+@cache
+def expressible(owner: Component) -> tuple[Fault, ...]:
+    """The faults that a wrong definition of this component can have: its own, then its parts'.
+
+    Where a fault of the component is one of a part, the part's stands for both.
+    """
+    used = used_pieces(owner)
+    own = [fault for fault in faults(owner.name).values() if fault.pieces and not fault.same_as]
+    parts = [
+        fault
+        for name in component_names()
+        if name in used and name != owner.name
+        for fault in faults(name).values()
+        if fault.pieces and not fault.same_as and set(fault.pieces) <= used
+    ]
+    return (*own, *parts)
+
+
+def singles(owner: Component, observations: Sequence[Observation]) -> list[Match]:
+    """The single faults that fit all observations."""
+    hypotheses = (Hypothesis.of(owner, fault) for fault in expressible(owner))
+    return fitting(hypotheses, owner, observations)
+
+
+def pairs(
+    owner: Component, observations: Sequence[Observation], known: Iterable[Fault]
+) -> list[Match]:
+    """Two faults together that fit all observations.
+
+    Two of the component's own; or one that is `known` of a part of it, with any other.
+    """
+    own = [fault for fault in expressible(owner) if fault.component == owner.name]
+    everything = expressible(owner)
+    chosen: Iterator[tuple[Fault, Fault]] = itertools.chain(
+        itertools.product([fault for fault in known if fault in everything], everything),
+        itertools.combinations(own, 2),
+    )
+    together = (
+        Hypothesis.of(owner, first, second)
+        for first, second in itertools.islice(
+            ((a, b) for a, b in chosen if not set(a.pieces) & set(b.pieces)), PAIRS
+        )
+    )
+    return fitting(together, owner, observations)
+
+
+def fitting(
+    hypotheses: Iterable[Hypothesis], owner: Component, observations: Sequence[Observation]
+) -> list[Match]:
+    """The hypotheses that fit, those that leave the fewest exceptions unexplained.
+
+    The smallest wrong answer is looked at first: it rules most of them out.
+    """
+    ordered = sorted(observations, key=lambda o: (not o.wrong or o.raised, o.size))
+    found = [match(hypothesis, ordered, owner.pooled) for hypothesis in hypotheses]
+    kept = [one for one in found if one is not None]
+    fewest = min((one.unexplained for one in kept), default=0)
+    return [one for one in kept if one.unexplained == fewest]
+
+
+def narrowed(
+    matches: Sequence[Match], owner: Component, observations: list[Observation], ask: Ask
+) -> list[Match]:
+    """The matches that still fit when inputs are asked on which their predictions differ.
+
+    What is asked is added to `observations`.
+    """
+    left = list(matches)
+    asked = 0
+    for draw, case in itertools.product((1, 2), owner.cases):
+        if len(left) < 2 or asked == MORE_INPUTS:
+            break
+        if "float32" not in case.dtypes:
+            continue
+        example = Example(case.arguments("float32", draw), case.name, case.why, case.wrt)
+        if not _tells_apart(left, example):
+            continue
+        observation = ask(example)
+        asked += 1
+        if observation is None:
+            break
+        fitted = [one for one in left if one.hypothesis.fits(observation)]
+        if fitted:
+            observations.append(observation)
+            left = fitted
+    return left
+
+
+def _tells_apart(matches: Sequence[Match], example: Example) -> bool:
+    predictions = [one.hypothesis.predict(example) for one in matches]
+    first = predictions[0]
+    return any(not _alike(first, other) for other in predictions[1:])
+
+
+def _alike(left: object, right: object) -> bool:
+    if isinstance(left, str) or isinstance(right, str):
+        return isinstance(left, str) and isinstance(right, str)
+    return all(
+        a.shape == b.shape
+        and bool(
+            np.allclose(
+                a, b, rtol=APART, atol=APART * float(np.abs(b).max(initial=0)), equal_nan=True
+            )
+        )
+        for a, b in zip(left, right, strict=False)  # type: ignore[call-overload]
+    )

@@ -1,0 +1,133 @@
+"""Diagnoses in words: what was found, how sure that is, and what to think about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from conformance.diagnosis.catalogue import Fault
+from conformance.diagnosis.exceptions import reading
+from conformance.diagnosis.match import Match
+from conformance.diagnosis.observe import Observation
+from conformance.diagnosis.patterns import pattern
+from conformance.report import Diagnosis
+from conformance.suite.component import Component
+from conformance.suite.failure import CheckResult
+
+SURE = 3
+"""A single mistake that fits so many inputs on which it shows is called certain."""
+
+NAMED = 4
+"""So many mistakes that cannot be told apart are named."""
+
+
+def matched(owner: Component, matches: Sequence[Match], alone: bool) -> Diagnosis:
+    """One mistake (or two together) that predicts every answer; or several that all do.
+
+    `alone` says that the part which holds the mistake is wrong by itself as well.
+    """
+    best = matches[0]
+    found = best.hypothesis.faults
+    place = _place(owner, found[0], alone)
+    others = tuple(_id(one.hypothesis.faults) for one in matches[1:NAMED])
+    sentence = place + " And: ".join(fault.sentence for fault in found)
+    if others:
+        sentence += " Or: " + " Or: ".join(
+            " And: ".join(fault.sentence for fault in one.hypothesis.faults)
+            for one in matches[1:NAMED]
+        )
+    inputs = f"{best.shown} input{'s' if best.shown > 1 else ''}"
+    basis = f"it predicts what was answered on all {inputs} where it shows"
+    if best.shown == 1:
+        basis = "it predicts what was answered on the one input where it shows"
+    if others:
+        basis += f"; {len(matches) - 1} more predict the same"
+    elif best.unexplained:
+        basis += f"; {best.unexplained} exceptions must have another cause"
+    else:
+        basis += "; nothing else in the catalogue does"
+    certainty = "one of several" if others else "certain" if best.shown >= SURE else "likely"
+    return Diagnosis(
+        fault=_id(found),
+        sentence=sentence,
+        hint=" ".join(dict.fromkeys(fault.hint for fault in found)),
+        component=found[0].component,
+        certainty=certainty,
+        basis=basis,
+        others=others,
+    )
+
+
+def _id(faults: Sequence[Fault]) -> str:
+    return " + ".join(fault.id for fault in faults)
+
+
+def _place(owner: Component, fault: Fault, alone: bool) -> str:
+    if fault.component == owner.name:
+        return ""
+    if alone:
+        return f"Its {fault.component} is wrong: "
+    return f"Its {fault.component} is wrong, though the one graded by itself is right: "
+
+
+def part(owner: Component, broken: Component, found: Diagnosis | None) -> Diagnosis:
+    """The component is right but for a part that is wrong by itself."""
+    sentence = f"It is built on {broken.name}, which is wrong by itself; the rest is right."
+    return Diagnosis(
+        fault=found.fault if found else "",
+        sentence=f"{sentence} {found.sentence}" if found else sentence,
+        hint=found.hint if found else f"Repair {broken.name} first.",
+        component=broken.name,
+        certainty="certain",
+        basis=f"the definition with the candidate's own {broken.name} in it gives its answers",
+        others=found.others if found else (),
+    )
+
+
+def behaves(owner: Component, possible: Sequence[Fault], result: CheckResult) -> Diagnosis:
+    """A mistake that is known by the requirement that it breaks."""
+    cause = reading(result.message)
+    return Diagnosis(
+        fault=possible[0].id,
+        sentence=" Or: ".join(fault.sentence for fault in possible),
+        hint=" ".join(dict.fromkeys(fault.hint for fault in possible)),
+        component=owner.name,
+        certainty="likely" if len(possible) == 1 else "one of several",
+        basis="it is known to break this requirement while plain values are right"
+        + (f"; the exception says: {cause}" if cause else ""),
+        others=tuple(fault.id for fault in possible[1:]),
+    )
+
+
+def raised(name: str, result: CheckResult, where: str) -> Diagnosis | None:
+    """What an exception says, and on which inputs it comes."""
+    cause = reading(result.message)
+    if not cause and not where:
+        return None
+    only = f"It raises only {where}" if where else "It raises"
+    return Diagnosis(
+        fault="",
+        sentence=f"{only}: {cause}." if cause else f"{only}.",
+        hint="",
+        component=name,
+        certainty="described",
+        basis="the exception and the inputs on which it comes",
+        others=(),
+    )
+
+
+def described(name: str, seen: Sequence[Observation], where: str) -> Diagnosis | None:
+    """How wrong answers differ from right ones, and on which inputs they come."""
+    how = pattern(seen)
+    if not how and not where:
+        return None
+    only = f"It is wrong only {where}" if where else "No known mistake explains it"
+    inputs = f"{len(seen)} input{'s' if len(seen) != 1 else ''}"
+    return Diagnosis(
+        fault="",
+        sentence=f"{only}: {how}." if how else f"{only}.",
+        hint="",
+        component=name,
+        certainty="described",
+        basis=f"seen on {inputs}; no mistake of the catalogue predicts these answers",
+        others=(),
+    )
