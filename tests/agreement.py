@@ -3,13 +3,16 @@
     python tests/agreement.py --component rmsnorm
 
 Each fault of `components/*/faults.py` is evaluated on the inputs that show the fault of that id in
-`faulty/`, and on the component's default input, and the two answers are compared.
+`faulty/`, and on the component's default input, and the two answers are compared. One that refuses
+some inputs is evaluated on the component's small cases as well: it must raise where the torch fault
+raises.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +27,8 @@ import torch
 from conformance.diagnosis.catalogue import Fault, faults
 from conformance.numerics import ensemble
 from conformance.numerics.arithmetic import Arithmetic
-from conformance.spec import component_names
+from conformance.spec import Level, component_names
+from conformance.suite.case import size
 from conformance.suite.component import component
 
 witnesses = corpus.module("witnesses")
@@ -34,6 +38,12 @@ AGREE = {torch.float64: 1e-5, torch.float32: 1e-4, torch.float16: 0.02, torch.bf
 
 DIFFERENT = 1e-4
 """A wrong definition differs from the right one by more than this, relatively."""
+
+ROUNDED = 0.01
+"""The same for float32 in the cases, some of which are made to be hard on rounding."""
+
+LARGEST = 3000
+"""Cases with more entries than this are left out."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +63,13 @@ def to_numpy(value: Any) -> Any:
     if value.dtype == torch.bfloat16:
         return value.detach().float().numpy().astype(ml_dtypes.bfloat16)
     return value.detach().numpy().copy()
+
+
+def to_torch(value: Any) -> Any:
+    """The suite's arguments as torch's: tensors, and dictionaries of tensors."""
+    if isinstance(value, dict):
+        return {name: to_torch(part) for name, part in value.items()}
+    return torch.tensor(value) if isinstance(value, np.ndarray) else value
 
 
 def predicted(oracle: Any, fault: Fault, arguments: Any, wrt: tuple[str, ...]) -> list[Any]:
@@ -147,6 +164,58 @@ def compare(fault: Fault, entry: Any) -> list[Disagreement]:
     return found
 
 
+def refusals(fault: Fault, entry: Any) -> list[Disagreement]:
+    """Where only one of the two forms raises, and where they answer something else."""
+    oracle = fault.inside(component(fault.component).oracle)
+    found: list[Disagreement] = []
+    for which, arguments in inputs(fault, entry):
+        numbers = to_numpy(arguments)
+        want, got = attempt(entry.function, arguments), refused(oracle, numbers)
+        if isinstance(want, str) != isinstance(got, str):
+            found.append(
+                Disagreement(fault.id, f"on {which}: torch {told(want)}, here {told(got)}")
+            )
+        elif isinstance(want, str):
+            continue
+        elif which == "its input":
+            found.append(Disagreement(fault.id, "the torch fault raises nothing on its input"))
+        elif not difference(got, want) <= ROUNDED:
+            found.append(Disagreement(fault.id, f"on {which}: off by {difference(got, want):.3g}"))
+    return found
+
+
+def inputs(fault: Fault, entry: Any) -> Iterator[tuple[str, Any]]:
+    """Its own input, the default one, and the small cases of what is demanded."""
+    owner = component(fault.component)
+    yield "its input", entry.witness()[-1]
+    yield "the default", witnesses.DEFAULT[fault.component]()
+    for case in owner.cases:
+        if "float32" in case.dtypes and owner.requirement(case.requirement).level is not Level.MAY:
+            arguments = case.arguments("float32")
+            if size(arguments) <= LARGEST:
+                yield f"case {case.name}", to_torch(arguments)
+
+
+def attempt(function: Any, arguments: Any) -> Any:
+    """The answer of a torch fault, or what it raises."""
+    try:
+        return answered(function, arguments, ())[0]
+    except Exception as error:  # any exception is the fault
+        return type(error).__name__
+
+
+def refused(oracle: Any, numbers: Any) -> Any:
+    """The answer of a wrong definition, or what it refuses with."""
+    try:
+        return evaluate(oracle, numbers, (), None)[0]
+    except ValueError as error:
+        return type(error).__name__
+
+
+def told(result: Any) -> str:
+    return f"raises {result}" if isinstance(result, str) else "answers"
+
+
 def disagreements(name: str) -> tuple[list[Disagreement], int]:
     """All disagreements of a component, and how many faults were compared."""
     entries = {entry.id: entry for entry in corpus.faults() if entry.component == name}
@@ -156,7 +225,8 @@ def disagreements(name: str) -> tuple[list[Disagreement], int]:
         if fault.id not in entries:
             found.append(Disagreement(fault.id, "has no counterpart in tests/faulty"))
         else:
-            found += compare(fault, entries[fault.id])
+            by = refusals if fault.visible == "crash" else compare
+            found += by(fault, entries[fault.id])
     return found, len(chosen)
 
 

@@ -25,7 +25,7 @@ from tabulate import tabulate
 
 from conformance.candidate.inprocess import local_caller
 from conformance.candidate.messages import Outcome
-from conformance.diagnosis.catalogue import faults
+from conformance.diagnosis.catalogue import fault_of, faults
 from conformance.diagnosis.doctor import Doctor
 from conformance.golden.load import GoldenStore, fixtures_folder
 from conformance.report import Diagnosis
@@ -42,7 +42,7 @@ VERDICTS = ("right", "among", "wrong", "unnamed", "passed")
 class Row:
     """What was named for one fault.
 
-    verdict: "right" when the first mistake named is the one, "among" when it is one of several
+    root: the component in which the mistake is was named. verdict: "right" when the first mistake named is the one, "among" when it is one of several
     that cannot be told apart, "wrong", "unnamed" when something is said but no mistake named.
     """
 
@@ -50,6 +50,7 @@ class Row:
     fault: str
     visible: str
     verdict: str
+    root: bool
     diagnosis: Diagnosis | None
     seconds: float
 
@@ -74,11 +75,13 @@ def _row(entry: corpus.Entry, profile: str) -> Row:
         if named is not None and named.fault:
             break
     fault = faults(entry.component)[entry.id]
+    place = fault_of(fault.same_as).component if fault.same_as else fault.component
     return Row(
         entry.component,
         entry.id,
         fault.visible,
         _verdict({fault.id, fault.same_as}, named) if missed else "passed",
+        named is not None and named.component == place,
         named,
         time.perf_counter() - start,
     )
@@ -113,11 +116,15 @@ def table(found: list[Row]) -> str:
     lines = []
     for key in ("component", "visible"):
         for value in dict.fromkeys(getattr(row, key) for row in found):
-            counts = Counter(row.verdict for row in found if getattr(row, key) == value)
-            lines.append((value, sum(counts.values()), *(counts[v] for v in VERDICTS)))
+            lines.append(_line(value, [row for row in found if getattr(row, key) == value]))
+    lines.append(_line("all", found))
+    heads = ("", "faults", *VERDICTS, "right place")
+    return tabulate(lines, headers=heads, tablefmt="github")
+
+
+def _line(name: str, found: list[Row]) -> tuple[object, ...]:
     counts = Counter(row.verdict for row in found)
-    lines.append(("all", len(found), *(counts[v] for v in VERDICTS)))
-    return tabulate(lines, headers=("", "faults", *VERDICTS), tablefmt="github")
+    return name, len(found), *(counts[v] for v in VERDICTS), sum(row.root for row in found)
 
 
 def main() -> int:

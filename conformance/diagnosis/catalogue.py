@@ -147,4 +147,3 @@ def fault_of(identifier: str) -> Fault:
                 own = _mistakes(component).get(identifier, NOTHING)
                 return _fault(component, entry, own)
     raise InternalError(f"there is no fault {identifier}")
-

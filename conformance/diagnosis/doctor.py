@@ -15,18 +15,22 @@ from conformance.diagnosis.conditions import condition
 from conformance.diagnosis.match import Hypothesis, Match
 from conformance.diagnosis.observe import LARGEST, Observation, observe, pool
 from conformance.diagnosis.search import fitting, narrowed, pairs, singles, used_pieces
+from conformance.diagnosis.stale import stale_arguments
 from conformance.errors import InternalError
 from conformance.golden.load import GoldenStore
 from conformance.numerics import array as m
 from conformance.numerics.array import Array
 from conformance.report import Diagnosis
-from conformance.spec import Level, component_names
+from conformance.spec import component_names
 from conformance.suite.case import size
 from conformance.suite.check import Check
 from conformance.suite.component import Component, component
 from conformance.suite.failure import CheckResult, Evidence
 from conformance.suite.grader import Caller, Context, Example, Grader
 from conformance.suite.profile import PROFILE
+
+SEARCHES = 3
+"""The catalogue is searched so many times for one component and dtype."""
 
 EXPLAINED = (Outcome.FAILED, Outcome.RAISED)
 """Outcomes that have a cause in what the candidate computes; the others explain themselves."""
@@ -37,10 +41,12 @@ class Chart:
     """What is known about one component of the candidate."""
 
     owner: Component
+    dtype: str
     observations: list[Observation] = field(default_factory=list)
     found: list[list[Match]] = field(default_factory=list)
-    searched: set[tuple[int, ...]] = field(default_factory=set)
-    part: str = ""
+    searches: int = 0
+    steady: dict[int, bool] = field(default_factory=dict)
+    kept: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def wrong(self) -> list[Observation]:
@@ -60,7 +66,7 @@ class Doctor:
         self.caller = caller
         self.golden = golden
         self.device = device
-        self._charts: dict[str, Chart] = {}
+        self._charts: dict[tuple[str, str], Chart] = {}
 
     def explain(self, check: Check, result: CheckResult) -> Diagnosis | None:
         """The likely mistake behind a check that did not pass; None where nothing can be said."""
@@ -69,48 +75,44 @@ class Doctor:
         if check.module:
             return words.raised(check.component.name, result, "")
         chart = self.chart(check.component)
+        if not chart.wrong and check.dtype != chart.dtype:
+            chart = self.chart(check.component, check.dtype)
         failing = self._failing(check, result.evidence)
+        found = None
         if failing is not None or chart.wrong:
-            named = self._named(chart, failing)
-            if named is not None:
-                return named
-        found = behaviour.behind(check, result, chart.observations)
-        if found is not None:
-            return found
-        if result.outcome is Outcome.RAISED:
-            return words.raised(check.component.name, result, self._where(chart, failing))
-        return words.described(
-            check.component.name, self._seen(chart, failing), self._where(chart, failing)
-        )
+            found = self._named(chart, failing)
+        if found is None:
+            found = self._behaviour(chart, failing, check, result)
+        if found is None and result.outcome is Outcome.RAISED:
+            found = words.raised(chart.owner.name, result, self._where(chart, failing))
+        if found is None:
+            seen, where = self._seen(chart, failing), self._where(chart, failing)
+            found = words.described(chart.owner.name, seen, where)
+        return found
 
     # ------------------------------------------------------------ observing
 
-    def chart(self, owner: Component) -> Chart:
-        """What is known about a component; asks its small cases the first time."""
-        if owner.name not in self._charts:
-            chart = self._charts[owner.name] = Chart(owner)
-            binding = frozenset(
-                identifier
-                for identifier, requirement in owner.spec.requirements.items()
-                if requirement.level is Level.MUST
-            )
-            for case in pool(owner, binding):
-                grader = self._grader(owner, "float32")
-                example = grader.example(case)
+    def chart(self, owner: Component, dtype: str = "float32") -> Chart:
+        """What is known about a component in one dtype; asks its small cases the first time."""
+        key = owner.name, dtype
+        if key not in self._charts:
+            chart = self._charts[key] = Chart(owner, dtype)
+            for case in pool(owner, dtype):
+                example = self._grader(owner, dtype).example(case)
                 if size(example.arguments) > LARGEST:
                     continue
-                observation = self._ask(owner, grader.bounded(example))
+                observation = self._ask(owner, dtype, example)
                 if observation is None:
                     break
                 chart.observations.append(observation)
-        return self._charts[owner.name]
+        return self._charts[key]
 
     def _grader(self, owner: Component, dtype: str) -> Grader:
         context = Context(self.caller, PROFILE["quick"], golden=self.golden, device=self.device)
         return Grader(owner, dtype, context)
 
-    def _ask(self, owner: Component, example: Example) -> Observation | None:
-        bounded = self._grader(owner, "float32").bounded(example)
+    def _ask(self, owner: Component, dtype: str, example: Example) -> Observation | None:
+        bounded = self._grader(owner, dtype).bounded(example)
         return observe(self.caller, owner.function, bounded)
 
     def _failing(self, check: Check, evidence: Evidence) -> Observation | None:
@@ -136,11 +138,10 @@ class Doctor:
         for matches in chart.found:
             if failing is None or matches[0].hypothesis.fits(failing):
                 return self._told(chart, matches)
-        observations = [*chart.observations, *([failing] if failing is not None else [])]
-        key = tuple(sorted(id(o.example) for o in observations if o.wrong))
-        if key in chart.searched:
+        if chart.searches == SEARCHES:
             return None
-        chart.searched.add(key)
+        chart.searches += 1
+        observations = [*chart.observations, *([failing] if failing is not None else [])]
         matches = self._search(chart, observations)
         if not matches and failing is not None and chart.wrong and not chart.found:
             matches = self._search(chart, chart.observations)
@@ -150,24 +151,31 @@ class Doctor:
         return self._told(chart, matches)
 
     def _search(self, chart: Chart, observations: list[Observation]) -> list[Match]:
+        """What fits: faults found in parts before, any single fault, any two."""
         if not any(o.wrong for o in observations):
             return []
-        owner = chart.owner
-        matches = singles(owner, observations) or pairs(owner, observations, self._diagnosed())
+        owner, known = chart.owner, self._diagnosed(chart.owner)
+        matches = fitting((Hypothesis.of(owner, f) for f in known), owner, observations)
+        matches = matches or singles(owner, observations)
         if len(matches) > 1:
             matches = narrowed(
-                matches, owner, chart.observations, lambda example: self._ask(owner, example)
+                matches,
+                owner,
+                chart.dtype,
+                chart.observations,
+                lambda example: self._ask(owner, chart.dtype, example),
             )
-        return matches
+        return matches or pairs(owner, observations, known)
 
-    def _diagnosed(self) -> list[Fault]:
-        """The faults that were found in other components before."""
+    def _diagnosed(self, owner: Component) -> list[Fault]:
+        """The faults that were found in parts of a component before."""
         return [
             fault
             for chart in self._charts.values()
             for matches in chart.found
-            if len(matches) == 1
+            if chart.owner is not owner and len(matches) == 1
             for fault in matches[0].hypothesis.faults
+            if set(fault.pieces) <= used_pieces(owner)
         ]
 
     def _told(self, chart: Chart, matches: Sequence[Match]) -> Diagnosis:
@@ -211,6 +219,41 @@ class Doctor:
             return m.constant(reply.outputs[0].astype(np.float64), like)
 
         return call
+
+    # ------------------------------------------------------------ behaviour
+
+    def _behaviour(
+        self, chart: Chart, failing: Observation | None, check: Check, result: CheckResult
+    ) -> Diagnosis | None:
+        """A mistake that shows in what happens between or around calls."""
+        wrong_values = [o for o in self._seen(chart, failing) if o.wrong_value]
+        kept: tuple[str, ...] = ()
+        unsteady = False
+        if wrong_values:
+            smallest = min(wrong_values, key=lambda o: o.size)
+            unsteady = self._unsteady(chart, smallest)
+            kept = () if unsteady else self._kept(chart, smallest)
+        return behaviour.behind(check, result, not wrong_values, kept, unsteady)
+
+    def _unsteady(self, chart: Chart, observation: Observation) -> bool:
+        """Whether the same input is answered in another way when it is asked again."""
+        key = id(observation.example)
+        if key not in chart.steady:
+            again = [self._ask(chart.owner, chart.dtype, observation.example) for _ in range(2)]
+            outputs = [o.output for o in again if o is not None and not o.raised]
+            chart.steady[key] = all(
+                np.array_equal(output, observation.output, equal_nan=True) for output in outputs
+            )
+        return not chart.steady[key]
+
+    def _kept(self, chart: Chart, observation: Observation) -> tuple[str, ...]:
+        """Arguments of another call that explain a wrong answer."""
+        key = id(observation.example)
+        if key not in chart.kept:
+            charts = [c for (name, _), c in self._charts.items() if name == chart.owner.name]
+            others = [o.example for c in charts for o in c.observations]
+            chart.kept[key] = stale_arguments(chart.owner, observation, others)
+        return chart.kept[key]
 
     # ------------------------------------------------------------ describing
 

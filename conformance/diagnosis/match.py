@@ -52,6 +52,11 @@ class Hypothesis:
         """It changes no value, only derivatives."""
         return all(fault.visible == "gradient" for fault in self.faults)
 
+    @property
+    def refuses(self) -> bool:
+        """It is about inputs that raise. Of other mistakes an exception alone proves nothing."""
+        return any(fault.visible == "crash" for fault in self.faults)
+
     def predict(self, example: Example) -> Any:
         """Result and gradients, exactly; REFUSES where the wrong definition cannot be evaluated."""
         key = id(example)
@@ -185,7 +190,7 @@ def match(
             unexplained += 1
         else:
             return None
-    if not shown:
+    if not shown or (all(o.raised for o in shown) and not hypothesis.refuses):
         return None
     telling = sorted((o for o in shown if not o.raised), key=lambda o: o.size)[:CONFIRMED_ON]
     if not all(hypothesis.confirmed(observation, pooled) for observation in telling):

@@ -12,6 +12,7 @@ import numpy as np
 from conformance.candidate.messages import Call, Outcome, Reply
 from conformance.numerics.compare import compare
 from conformance.numerics.ensemble import Bounds
+from conformance.spec import Level
 from conformance.suite.case import Case, size
 from conformance.suite.component import Component
 from conformance.suite.grader import Caller, Example
@@ -89,10 +90,15 @@ class Observation:
         return got.astype(np.float64)
 
 
-def pool(owner: Component, binding: frozenset[str]) -> Iterator[Case]:
-    """The cases that a component is asked with: small ones, of requirements that bind it."""
+def pool(owner: Component, dtype: str) -> Iterator[Case]:
+    """The cases that a component is asked with in one dtype.
+
+    In float32 those of requirements that bind every implementation; an answer in another dtype is
+    a favour in many components.
+    """
     for case in owner.cases:
-        if case.requirement in binding and "float32" in case.dtypes:
+        level = owner.requirement(case.requirement).level
+        if dtype in case.dtypes and (level is Level.MUST or dtype != "float32"):
             yield case
 
 

@@ -78,6 +78,8 @@ def _factor(got: Any, right: Any) -> str:
     factor = _ratio(got, right)
     if factor is None or not _same(got, factor * right):
         return ""
+    if abs(factor - 1) < CLOSE:
+        return ""
     if abs(factor + 1) < CLOSE:
         return "every number has the opposite sign"
     return f"every number is {factor:.4g} times what it should be"

@@ -14,12 +14,16 @@ from conformance.diagnosis.match import Hypothesis, Match, match
 from conformance.diagnosis.observe import Observation
 from conformance.numerics import ensemble
 from conformance.numerics.arithmetic import Arithmetic
+from conformance.numerics.dtypes import FloatArray
 from conformance.spec import component_names
 from conformance.suite.component import Component
 from conformance.suite.grader import Example, wrap
 
 PAIRS = 1500
-"""So many pairs of faults are tried at most."""
+"""So many pairs of faults of a basic component are tried at most."""
+
+PAIRS_OF_PARTS = 400
+"""So many pairs are tried in a component that is built on others, where each costs more."""
 
 MORE_INPUTS = 8
 """So many further inputs are asked to tell faults apart."""
@@ -72,8 +76,9 @@ def pairs(
 
     Two of the component's own; or one that is `known` of a part of it, with any other.
     """
-    own = [fault for fault in expressible(owner) if fault.component == owner.name]
     everything = expressible(owner)
+    own = [fault for fault in everything if fault.component == owner.name]
+    most = PAIRS if len(own) == len(everything) else PAIRS_OF_PARTS
     chosen: Iterator[tuple[Fault, Fault]] = itertools.chain(
         itertools.product([fault for fault in known if fault in everything], everything),
         itertools.combinations(own, 2),
@@ -81,7 +86,7 @@ def pairs(
     together = (
         Hypothesis.of(owner, first, second)
         for first, second in itertools.islice(
-            ((a, b) for a, b in chosen if not set(a.pieces) & set(b.pieces)), PAIRS
+            ((a, b) for a, b in chosen if not set(a.pieces) & set(b.pieces)), most
         )
     )
     return fitting(together, owner, observations)
@@ -102,7 +107,11 @@ def fitting(
 
 
 def narrowed(
-    matches: Sequence[Match], owner: Component, observations: list[Observation], ask: Ask
+    matches: Sequence[Match],
+    owner: Component,
+    dtype: str,
+    observations: list[Observation],
+    ask: Ask,
 ) -> list[Match]:
     """The matches that still fit when inputs are asked on which their predictions differ.
 
@@ -113,9 +122,9 @@ def narrowed(
     for draw, case in itertools.product((1, 2), owner.cases):
         if len(left) < 2 or asked == MORE_INPUTS:
             break
-        if "float32" not in case.dtypes:
+        if dtype not in case.dtypes:
             continue
-        example = Example(case.arguments("float32", draw), case.name, case.why, case.wrt)
+        example = Example(case.arguments(dtype, draw), case.name, case.why, case.wrt)
         if not _tells_apart(left, example):
             continue
         observation = ask(example)
@@ -138,12 +147,10 @@ def _tells_apart(matches: Sequence[Match], example: Example) -> bool:
 def _alike(left: object, right: object) -> bool:
     if isinstance(left, str) or isinstance(right, str):
         return isinstance(left, str) and isinstance(right, str)
-    return all(
-        a.shape == b.shape
-        and bool(
-            np.allclose(
-                a, b, rtol=APART, atol=APART * float(np.abs(b).max(initial=0)), equal_nan=True
-            )
-        )
-        for a, b in zip(left, right, strict=False)  # type: ignore[call-overload]
-    )
+    pairs = zip(left, right, strict=False)  # type: ignore[call-overload]
+    return all(a.shape == b.shape and _close(a, b) for a, b in pairs)
+
+
+def _close(left: FloatArray, right: FloatArray) -> bool:
+    scale = float(np.abs(right[np.isfinite(right)]).max(initial=0.0))
+    return bool(np.allclose(left, right, rtol=APART, atol=APART * scale, equal_nan=True))

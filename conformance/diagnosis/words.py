@@ -45,7 +45,11 @@ def matched(owner: Component, matches: Sequence[Match], alone: bool) -> Diagnosi
         basis += f"; {best.unexplained} exceptions must have another cause"
     else:
         basis += "; nothing else in the catalogue does"
-    certainty = "one of several" if others else "certain" if best.shown >= SURE else "likely"
+    certainty = "likely"
+    if others:
+        certainty = "one of several"
+    elif best.shown >= SURE and not best.unexplained:
+        certainty = "certain"
     return Diagnosis(
         fault=_id(found),
         sentence=sentence,
@@ -94,6 +98,44 @@ def behaves(owner: Component, possible: Sequence[Fault], result: CheckResult) ->
         certainty="likely" if len(possible) == 1 else "one of several",
         basis="it is known to break this requirement while plain values are right"
         + (f"; the exception says: {cause}" if cause else ""),
+        others=tuple(fault.id for fault in possible[1:]),
+    )
+
+
+def kept(owner: Component, names: Sequence[str], possible: Sequence[Fault]) -> Diagnosis:
+    """The answer is right for arguments of an earlier call."""
+    return _named(
+        owner,
+        possible,
+        f"It answers as if {' and '.join(names)} were that of an earlier call.",
+        "What is kept between calls, and by what is it found again?",
+        f"the wrong answer is right for {' and '.join(names)} of another call",
+    )
+
+
+def unsteady(owner: Component, possible: Sequence[Fault]) -> Diagnosis:
+    """One input is answered in more than one way."""
+    return _named(
+        owner,
+        possible,
+        "It answers the same input in different ways.",
+        "What is kept between calls, or drawn anew in each?",
+        "one input was asked several times and answered differently",
+    )
+
+
+def _named(
+    owner: Component, possible: Sequence[Fault], sentence: str, hint: str, basis: str
+) -> Diagnosis:
+    """What was seen, and the faults of the catalogue that do this."""
+    known = " Or: ".join(fault.sentence for fault in possible)
+    return Diagnosis(
+        fault=possible[0].id if possible else "",
+        sentence=f"{sentence} {known}".rstrip(),
+        hint=" ".join(dict.fromkeys(fault.hint for fault in possible)) or hint,
+        component=owner.name,
+        certainty="likely" if len(possible) < 2 else "one of several",
+        basis=basis,
         others=tuple(fault.id for fault in possible[1:]),
     )
 

@@ -41,13 +41,9 @@ fault("scale-always-8")(scaled(lambda q, k, v: 1 / 8))
 
 fault("scale-root-truncated")(scaled(lambda q, k, v: 1 / int(math.sqrt(q.shape[-1]))))
 
-fault("softmax-over-queries", at={"mask": None})(
-    lambda q, k, v, mask: softmax(q @ k.mT * q.shape[-1] ** -0.5, -2) @ v
-)
+fault("softmax-over-queries", at={"mask": None})(normalised(lambda s, dim: softmax(s, -2)))
 
-fault("softmax-axis-one", at={"mask": None})(
-    lambda q, k, v, mask: softmax(q @ k.mT * q.shape[-1] ** -0.5, 1) @ v
-)
+fault("softmax-axis-one", at={"mask": None})(normalised(lambda s, dim: softmax(s, 1)))
 
 fault("no-softmax", at={"mask": None})(normalised(lambda s, dim: s))
 
@@ -83,12 +79,16 @@ fault("keys-and-values-swapped", at={"d_v": 8})(lambda q, k, v, mask: attention(
 
 fault("keys-as-values", at={"d_v": 8})(lambda q, k, v, mask: attention(q, k, k, mask))
 
-fault("weights-answered")(
-    lambda q, k, v, mask: attention(q, k, torch.eye(k.shape[-2]).expand(*k.shape[:-1], -1), mask)
-)
+
+def one_hot_values(k: Tensor) -> Tensor:
+    """Values that make the output the weights: row i has a one at i."""
+    return torch.eye(k.shape[-2], dtype=k.dtype).expand(*k.shape[:-1], -1)
+
+
+fault("weights-answered")(lambda q, k, v, mask: attention(q, k, one_hot_values(k), mask))
 
 fault("weights-answered-square", at={"keys": 5, "d_v": 5})(
-    lambda q, k, v, mask: attention(q, k, torch.eye(k.shape[-2]).expand(*k.shape[:-1], -1), mask)
+    lambda q, k, v, mask: attention(q, k, one_hot_values(k), mask)
 )
 
 fault("cosine-scores")(
@@ -130,9 +130,14 @@ fault("four-axes-only", at={"lead": (2,)})(
 
 fault("three-axes-only")(lambda q, k, v, mask: attention(torch.einsum("bsd->bsd", q), k, v, mask))
 
-fault("transposes-axes-one-and-two")(
-    lambda q, k, v, mask: softmax(q @ k.transpose(1, 2) * q.shape[-1] ** -0.5, -1) @ v
-)
+
+@fault("transposes-axes-one-and-two")
+def transposes_axes_one_and_two(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+    scores = q @ k.transpose(1, 2) * q.shape[-1] ** -0.5
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    return softmax(scores, -1) @ v
+
 
 fault("output-shaped-like-queries")(lambda q, k, v, mask: attention(q, k, v, mask).reshape(q.shape))
 

@@ -118,7 +118,7 @@ fault("filled-with-minus-1e4", at=low_scores(20000.0))(
     biased(lambda s, mask: s.masked_fill(~mask, -1e4))
 )
 
-fault("filled-with-minus-1e9", at={"dtype": torch.float16})(
+fault("filled-with-minus-1e9", at=low_scores(2e9))(
     biased(lambda s, mask: s.masked_fill(~mask, -1e9))
 )
 
@@ -144,7 +144,7 @@ fault("values-masked")(
 )
 
 
-@fault("maximum-over-hidden-keys", at=low_scores(150.0))
+@fault("maximum-over-hidden-keys", at=low_scores(500.0))
 def maximum_over_hidden_keys(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
     s = scores(q, k)
     e = torch.exp(s - s.amax(-1, keepdim=True))
@@ -153,7 +153,7 @@ def maximum_over_hidden_keys(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | Non
 
 
 fault("full-shape-only", at={"mask": "plane"})(
-    biased(lambda s, mask: s.index_put((~mask,), torch.tensor(-math.inf)))
+    biased(lambda s, mask: s.index_put((~mask,), torch.tensor(-math.inf, dtype=s.dtype)))
 )
 
 fault("head-axis-always-added", at={"mask": "plane"})(altered(lambda mask, s: mask.unsqueeze(1)))

@@ -72,7 +72,7 @@ def narrowed(x: Tensor, w1: Tensor, w2: Tensor, w3: Tensor) -> Tensor:
 
 def padded(x: Tensor, w1: Tensor, w2: Tensor, w3: Tensor) -> Tensor:
     """SwiGLU whose W1 is copied into a weight with a multiple of 64 rows."""
-    own = torch.empty((len(w1) + 63) // 64 * 64, w1.shape[1])
+    own = torch.empty((len(w1) + 63) // 64 * 64, w1.shape[1], dtype=w1.dtype)
     return swiglu(x, own.copy_(w1), w2, w3)
 
 

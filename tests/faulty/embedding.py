@@ -57,14 +57,14 @@ fault("positions-added")(
 fault("first-batch-row-for-all")(lambda w, ids: w[ids[:1].expand_as(ids)])
 
 fault("one-hot-too-narrow", at={"ids": ((3, 0), (7, 1))})(
-    lambda w, ids: F.one_hot(ids).to(w.dtype) @ w
+    lambda w, ids: F.one_hot(ids.long()).to(w.dtype) @ w
 )
 
 
 @fault("two-axes-only", at={"ids": (3, 0, 10)})
 def two_axes_only(w: Tensor, ids: Tensor) -> Tensor:
     batch, length = ids.shape
-    return w[ids.reshape(-1)].reshape(batch, length, -1)
+    return w[ids.reshape(-1)].reshape(batch, length, w.shape[1])
 
 
 fault("stays-flat")(lambda w, ids: w[ids.reshape(-1)])

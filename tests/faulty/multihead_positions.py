@@ -42,14 +42,20 @@ turned("positions-meet-heads", at={"lead": (3,), "positions": ((3, 0, 7), (5, 19
 )
 
 turned("positions-meet-heads-crash", at={"positions": ((3, 0, 7), (5, 19, 1))})(
-    placed(lambda p, x: p + torch.zeros(len(x), 1, dtype=torch.long))
+    placed(
+        lambda p, x: (
+            right_place(p, x) if p is None else p + torch.zeros(len(x), 1, dtype=torch.long)
+        )
+    )
 )
 
 turned("default-positions-meet-heads", at={"positions": None})(
-    placed(lambda p, x: torch.arange(x.shape[-2]).repeat(len(x), 1) if p is None else p)
+    placed(
+        lambda p, x: torch.arange(x.shape[-2]).repeat(len(x), 1) if p is None else right_place(p, x)
+    )
 )
 
-turned("positions-required", at={"positions": None})(placed(lambda p, x: p + 0))
+turned("positions-required", at={"positions": None})(placed(lambda p, x: right_place(p + 0, x)))
 
 
 def looked_up(length: Function, shift: int = 0) -> Attention:

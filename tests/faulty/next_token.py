@@ -130,6 +130,6 @@ fault("sampled")(
     )
 )
 
-fault("no-shift", at={"logits": ((200.0, 100.0, 0.0),)})(
+fault("no-shift", at={"logits": ((2000.0, 1000.0, 0.0),)})(
     tempered(lambda x, t: F.normalize(torch.exp(x / t), p=1, dim=-1) if t else temper(x, 0))
 )

@@ -102,14 +102,15 @@ class GainForgotten(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, g: Tensor, eps: float) -> Tensor:
-        inverse = torch.rsqrt(x.square().mean(-1, keepdim=True) + eps)
-        ctx.save_for_backward(x * inverse, inverse)
-        return x * inverse * g
+        inverse = torch.rsqrt(wide(x).square().mean(-1, keepdim=True) + eps)
+        ctx.save_for_backward(wide(x) * inverse, inverse)
+        return (wide(x) * inverse * g).to(x.dtype)
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor, None, None]:
         normal, inverse = ctx.saved_tensors
-        return (dy - normal * (dy * normal).mean(-1, keepdim=True)) * inverse, None, None
+        dx = (dy - normal * (dy * normal).mean(-1, keepdim=True)) * inverse
+        return dx.to(dy.dtype), None, None
 
 
 fault("backward-forgets-gain")(GainForgotten.apply)
@@ -122,7 +123,11 @@ fault(
         "weights": torch.ones(4),
         "in_features": torch.zeros(2, 4),
     },
-)(lambda x, g, eps: x / (x.square().mean(-1, keepdim=True).sqrt() ** 2 + eps).sqrt() * g)
+)(
+    lambda x, g, eps: (
+        wide(x) / (wide(x).square().mean(-1, keepdim=True).sqrt() ** 2 + eps).sqrt() * g
+    ).to(x.dtype)
+)
 
 
 def first_gain_kept() -> Any:

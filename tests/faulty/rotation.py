@@ -60,7 +60,13 @@ fault("matrix-axes-first")(lambda t: rotation(t).movedim((-2, -1), (0, 1)))
 
 fault("stays-flat")(lambda t: rotation(t).flatten(-2))
 
-fault("homogeneous")(lambda t: torch.nn.functional.pad(rotation(t), (0, 1, 0, 1)))
+
+@fault("homogeneous")
+def homogeneous(t: Tensor) -> Tensor:
+    kept = torch.nn.functional.pad(rotation(t), (0, 1, 0, 1))
+    kept[..., 2, 2] = 1.0
+    return kept
+
 
 fault("drops-size-one-axes", at={"angles": (0.3,)})(lambda t: rotation(t).squeeze())
 

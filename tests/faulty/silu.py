@@ -47,7 +47,7 @@ fault("clamped-argument", at=TAIL)(lambda x: x * torch.sigmoid(x.clamp(-10, 10))
 
 fault("clamped-output", at={"x": (25.0, 1.0)})(lambda x: silu(x).clamp(max=20))
 
-fault("overflow-for-positives", at={"x": (100.0, 1.0)})(
+fault("overflow-for-positives", at={"x": (800.0, 1.0)})(
     lambda x: x * torch.exp(x) / (1 + torch.exp(x))
 )
 

@@ -31,7 +31,7 @@ fault("mean-subtracted", at={"x": ((1000.0, 0.0, 0.0, 0.0),)})(
     lambda x, dim: shifted(x, dim, x.mean(dim, keepdim=True))
 )
 
-fault("minimum-subtracted", at={"x": ((200.0, 0.0, 1.0),)})(
+fault("minimum-subtracted", at={"x": ((2000.0, 0.0, 1.0),)})(
     lambda x, dim: shifted(x, dim, x.amin(dim, keepdim=True))
 )
 

@@ -75,7 +75,7 @@ def width_recomputed(x: Tensor, w1: Tensor, w2: Tensor, w3: Tensor) -> Tensor:
 @fault("width-rounded-up")
 def width_rounded_up(x: Tensor, w1: Tensor, w2: Tensor, w3: Tensor) -> Tensor:
     width = (w1.shape[0] + 63) // 64 * 64
-    up, down = (torch.empty(width, x.shape[-1]) for _ in range(2))
+    up, down = (torch.empty(width, x.shape[-1], dtype=w1.dtype) for _ in range(2))
     return swiglu(x, up.copy_(w1), w2, down.copy_(w3))
 
 

@@ -76,6 +76,7 @@ OPERATIONS: dict[str, Operation] = {
     "where, constant": Operation(lambda x: m.where(KEEP, x, -np.inf)[0, 2:]),
     "cast": Operation(lambda x: m.cast(x, FLOAT32)),
     "upcast": Operation(m.upcast),
+    "rounded": Operation(lambda x: m.rounded(x, FLOAT64)),  # steps have no slope; these are fine
 }
 
 NOT_DIFFERENTIATED = {"constant", "fresh", "detach", "gradients"}
@@ -169,6 +170,13 @@ def test_maximum_is_a_constant_unless_told_otherwise() -> None:
 def test_ties_of_a_maximum_give_the_derivative_to_the_first() -> None:
     x = Array(np.array([[1.0, 3.0, 3.0]]), FLOAT64, Arithmetic(), needs_gradient=True)
     assert m.gradients(m.maximum(x, through=True), np.ones((1, 1)), [x])[0].tolist() == [[0, 1, 0]]
+
+
+def test_rounding_on_purpose_happens_in_exact_arithmetic_too() -> None:
+    x = Array(np.array([1.0, 1.0 + 2.0**-30]), FLOAT64, Arithmetic(), needs_gradient=True)
+    rounded = m.rounded(x, FLOAT32)
+    assert rounded.value.tolist() == [1.0, 1.0]
+    assert m.gradients(rounded, np.array([2.0, 3.0]), [x])[0].tolist() == [2.0, 3.0]
 
 
 def test_detached_values_get_no_gradient() -> None:

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from conformance.components.embedding.oracle import embedding
+from conformance.components.embedding.oracle import embedding, row_numbers
 from conformance.components.sinusoidal.oracle import sinusoidal
 from conformance.diagnosis.catalogue import Mistakes
+from conformance.diagnosis.refusal import refusing
 from conformance.numerics import array as m
 from conformance.numerics.array import Array
 from conformance.numerics.dtypes import FORMATS, round_to
@@ -54,6 +55,17 @@ fault("embedding-stays-flat", "row_numbers")(renumbered(lambda ids: ids.reshape(
 def rows_in_sorted_order(ids: Any) -> Any:
     return np.sort(ids, axis=-1) if ids.ndim else ids
 
+
+def too_narrow(token_ids: Any, weights: Array) -> bool:
+    """Whether rows as wide as the largest id do not meet the table."""
+    ids = np.asarray(token_ids)
+    return not ids.size or bool(ids.max() + 1 != weights.shape[0])
+
+
+fault("embedding-one-hot-too-narrow", "row_numbers")(refusing(row_numbers, too_narrow))
+fault("embedding-two-axes-only", "row_numbers")(
+    refusing(row_numbers, lambda token_ids, weights: np.ndim(token_ids) != 2)
+)
 
 fault("embedding-table-transposed")(table(m.swap))
 fault("embedding-table-reinterpreted")(table(lambda w: m.swap(m.reshape(w, w.shape[::-1]))))

@@ -8,6 +8,7 @@ from conformance.components.glu.oracle import glu, projected
 from conformance.components.silu.faults import clamped, one_over, relu, row_softmax
 from conformance.components.silu.oracle import logistic, silu
 from conformance.diagnosis.catalogue import Mistakes
+from conformance.diagnosis.refusal import refusing
 from conformance.numerics import array as m
 from conformance.numerics.array import Array
 
@@ -55,3 +56,6 @@ MISTAKES.combined(
 def drops_size_one_axes(**arguments: Any) -> Array:
     y = glu(**arguments)
     return m.reshape(y, tuple(length for length in y.shape if length != 1))
+
+
+fault("glu-three-axes-only")(refusing(glu, lambda *, in_features, **_: in_features.ndim != 3))

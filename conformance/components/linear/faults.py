@@ -10,6 +10,7 @@ import numpy as np
 
 from conformance.components.linear.oracle import linear, linear_matrix
 from conformance.diagnosis.catalogue import Mistakes
+from conformance.diagnosis.refusal import axes_other_than, refusing
 from conformance.numerics import array as m
 from conformance.numerics.arithmetic import Honest
 from conformance.numerics.array import Array
@@ -97,3 +98,7 @@ def low_precision_sum(*, weights: Array, in_features: Array, **sizes: Any) -> Ar
 def backward_wrong_orientation(x: Array, w: Array) -> Array:
     reinterpreted = m.swap(m.reshape(m.detach(w), w.shape[::-1]))
     return valued(right(x, w), right(x, reinterpreted))
+
+
+fault("linear-three-axes-only")(of(refusing(right, axes_other_than(3))))
+fault("linear-two-axes-only")(of(refusing(right, axes_other_than(2))))

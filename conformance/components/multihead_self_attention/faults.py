@@ -20,6 +20,7 @@ from conformance.components.multihead_self_attention.oracle import (
 )
 from conformance.components.rope.oracle import rope
 from conformance.diagnosis.catalogue import Mistakes
+from conformance.diagnosis.refusal import refusing
 from conformance.numerics import array as m
 from conformance.numerics.array import Array
 
@@ -56,6 +57,8 @@ fault("mha-short-sequences-not-masked", "causal_mask")(
 fault("mha-window-of-three", "causal_mask")(
     lambda length: causal_mask(length) & ~np.tril(everything(length), -3)
 )
+
+fault("mha-mask-of-fixed-size", "causal_mask")(refusing(causal_mask, lambda length: length > 4))
 
 # --- the heads ----------------------------------------------------------------------------------
 
@@ -111,6 +114,15 @@ def attends_between_heads(heads: Heads) -> Array:
     return m.swap(attended_heads((q, k, v)), -3, -2)
 
 
+def samples(q: Array) -> int:
+    """The length of the first axis of the input whose queries are (..., heads, seq, d_k)."""
+    return q.shape[0] if q.ndim > 3 else q.shape[-2]
+
+
+fault("mha-mask-per-sample-not-per-head", "attended_heads")(
+    refusing(attended_heads, lambda heads: samples(heads[0]) not in (1, heads[0].shape[-3]))
+)
+
 fault("mha-scale-from-model-width", "score_divisor")(
     lambda q, k, v: math.sqrt(q.shape[-1] * q.shape[-3])
 )
@@ -141,6 +153,16 @@ def input_normalised(x: Array, weights: Weights, num_heads: int) -> Heads:
     root = m.sqrt(m.mean(m.square(m.upcast(x))) + 1e-5)
     return projected_heads(m.cast(m.upcast(x) / root, x.format), weights, num_heads)
 
+
+fault("mha-three-axes-only", "projected_heads")(
+    refusing(projected_heads, lambda x, weights, num_heads: x.ndim != 3)
+)
+
+fault("mha-batch-of-one-only", "projected_heads")(
+    lambda x, weights, num_heads: projected_heads(
+        m.reshape(x, (1, *x.shape[-2:])), weights, num_heads
+    )
+)
 
 fault("mha-input-detached", "projected_heads")(
     lambda x, weights, num_heads: projected_heads(m.detach(x), weights, num_heads)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from conformance.components.multihead_self_attention.faults import samples
 from conformance.components.multihead_self_attention.oracle import (
     Heads,
     join_heads,
@@ -19,8 +20,10 @@ from conformance.components.multihead_self_attention_with_rope.oracle import (
     rotated_heads,
     rotated_rows,
 )
+from conformance.components.rope.faults_positions import beyond
 from conformance.definitions import replaced
 from conformance.diagnosis.catalogue import Mistakes
+from conformance.diagnosis.refusal import refusing
 from conformance.numerics import array as m
 from conformance.numerics.array import Array
 from conformance.numerics.dtypes import FORMATS, round_to
@@ -63,6 +66,14 @@ def queries_one_ahead(heads: Heads, positions: np.ndarray, theta: float, limit: 
     return rotated_rows(heads[0], positions + 1, theta, limit), k, v
 
 
+@fault("mha-rope-mask-of-full-length", "rotated_heads")
+def mask_of_full_length(heads: Heads, positions: np.ndarray, theta: float, limit: int) -> Heads:
+    """The rotation is where the length of the sequence meets that of the longest one."""
+    if heads[0].shape[-2] != limit:
+        raise ValueError("a mask of another length than the sequence")
+    return rotated_heads(heads, positions, theta, limit)
+
+
 # --- over which width ---------------------------------------------------------------------------
 
 
@@ -82,6 +93,13 @@ def frequencies_of_model_width(x: Array, positions: np.ndarray, theta: float, li
     return rotated_rows(wide, positions, theta, limit)[..., :d_k]
 
 
+@fault("mha-rope-positions-from-one", "rotated_rows")
+def positions_from_one(x: Array, positions: np.ndarray, theta: float, limit: int) -> Array:
+    if beyond(positions + 1, limit):
+        raise ValueError("a position behind the end of the table")
+    return rotated_rows(x, positions + 1, theta, limit)
+
+
 # --- which positions ----------------------------------------------------------------------------
 
 fault("mha-rope-positions-meet-heads", "positions_of_heads")(
@@ -89,6 +107,32 @@ fault("mha-rope-positions-meet-heads", "positions_of_heads")(
         np.arange(length) if token_positions is None else np.asarray(token_positions)
     )
 )
+
+
+fault("mha-rope-positions-required", "positions_of_heads")(
+    refusing(positions_of_heads, lambda token_positions, length: token_positions is None)
+)
+
+
+def repeated_for_samples(heads: Heads, positions: np.ndarray, theta: float, limit: int) -> Heads:
+    """Positions (batch, seq) that meet (batch, heads, seq)."""
+    of_tokens = positions[..., 0, :] if positions.ndim > 1 else positions
+    repeated = of_tokens + np.zeros((samples(heads[0]), 1), dtype=np.int64)
+    return rotated_heads(heads, repeated, theta, limit)
+
+
+@fault("mha-rope-positions-meet-heads-crash")
+def positions_meet_heads(*, token_positions: Any = None, **others: Any) -> Array:
+    pieces = {} if token_positions is None else {"rotated_heads": repeated_for_samples}
+    with replaced(pieces):
+        return multihead_self_attention_with_rope(token_positions=token_positions, **others)
+
+
+@fault("mha-rope-default-positions-meet-heads")
+def default_positions_meet_heads(*, token_positions: Any = None, **others: Any) -> Array:
+    pieces = {"rotated_heads": repeated_for_samples} if token_positions is None else {}
+    with replaced(pieces):
+        return multihead_self_attention_with_rope(token_positions=token_positions, **others)
 
 
 @fault("mha-rope-angles-in-bfloat16", "positions_of_heads")

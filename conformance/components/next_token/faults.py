@@ -24,6 +24,7 @@ from conformance.components.next_token.oracle import (
 )
 from conformance.components.softmax.oracle import softmax
 from conformance.diagnosis.catalogue import Mistakes
+from conformance.diagnosis.refusal import axes_other_than, refusing
 from conformance.numerics import array as m
 from conformance.numerics.array import Array
 
@@ -98,13 +99,6 @@ fault("next-token-temperature-after-top-p", "nucleus")(lambda last, t, p: nucleu
 fault("next-token-zero-temperature-ignored")(whole(lambda logits, t, p: right(logits, t or 1.0, p)))
 
 fault("next-token-zero-temperature-nearly")(whole(lambda logits, t, p: right(logits, t or 0.1, p)))
-
-
-@fault("next-token-temperature-after-softmax", "tempered")
-def temperature_after_softmax(last: Array, temperature: float) -> Array:
-    """Probabilities over the temperature, renormalised."""
-    shares = tempered(last, 1.0) / temperature
-    return shares / m.total(shares)
 
 
 fault("next-token-zero-temperature-divides", "greedy")(lambda last: tempered(last, 0.0))
@@ -322,6 +316,10 @@ def end_token_suppressed(logits: Array) -> Array:
     last = last_position(logits)
     return m.where(np.arange(last.shape[-1]) != 0, last, -np.inf)
 
+
+fault("next-token-three-axes-only", "last_position")(refusing(last_position, axes_other_than(3)))
+
+fault("next-token-top-p-required")(whole(refusing(right, lambda logits, t, p: p is None)))
 
 fault("next-token-drops-size-one-axes")(whole(lambda logits, t, p: squeezed(right(logits, t, p))))
 

@@ -18,6 +18,7 @@ from conformance.components.rmsnorm.oracle import (
     with_gain,
 )
 from conformance.diagnosis.catalogue import Mistakes
+from conformance.diagnosis.refusal import axes_other_than, refusing
 from conformance.numerics import array as m
 from conformance.numerics.array import Array
 from conformance.numerics.dtypes import FLOAT32, FORMATS, Format
@@ -240,3 +241,12 @@ def backward_forgets_gain(normalised: Array, gain: Array) -> Array:
 fault("rmsnorm-gradient-nan-at-zero", "root_mean_square")(
     lambda x, eps: m.sqrt(m.square(m.sqrt(mean_square(x))) + eps)
 )
+
+
+fault("rmsnorm-three-axes-only")(norm(refusing(right, axes_other_than(3))))
+
+
+@fault("rmsnorm-axis-lost", "root_mean_square")
+def axis_lost(x: Array, eps: float) -> Array:
+    root = root_mean_square(x, eps)
+    return m.reshape(root, root.shape[:-1])

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from conformance.components.rope.oracle import rope, row_positions, turned_pairs
+from conformance.components.rope.oracle import feature_pairs, rope, row_positions, turned_pairs
 from conformance.diagnosis.catalogue import Mistakes
+from conformance.diagnosis.refusal import axes_other_than, refusing
 from conformance.numerics import array as m
 from conformance.numerics.array import Array
 from conformance.numerics.dtypes import FLOAT32, wider
@@ -60,6 +61,11 @@ def of_first_row(p: Any) -> Any:
     return p.reshape(-1, p.shape[-1])[0]
 
 
+def beyond(p: Any, length: int) -> bool:
+    """Whether a table of that many rows lacks one of the positions."""
+    return bool(p.size) and bool(p.max() >= length)
+
+
 def squeezed(x: Array) -> Array:
     """Without its axes of length one."""
     return m.reshape(x, tuple(length for length in x.shape if length != 1))
@@ -78,6 +84,19 @@ placed("rope-rotates-by-head", lambda p, shape, limit: np.arange(shape[-2])[:, N
 placed("rope-positions-along-batch", lambda p, shape, limit: p[..., None])
 placed("rope-head-axis-always-added", lambda p, shape, limit: p[:, None] if p.ndim == 2 else p)
 placed("rope-head-axis-on-full-positions", lambda p, shape, limit: p if p.ndim == 1 else p[:, None])
+placed("rope-whole-table", lambda p, shape, limit: np.arange(limit))
+placed(
+    "rope-table-one-short",
+    refusing(row_positions, lambda p, shape, limit: beyond(p, limit - 1)),
+)
+placed(
+    "rope-table-of-sequence-length",
+    refusing(row_positions, lambda p, shape, limit: beyond(p, shape[-1])),
+)
+placed("rope-vector-positions-only", refusing(row_positions, lambda p, shape, limit: p.ndim != 1))
+
+fault("rope-four-axes-only", "feature_pairs")(refusing(feature_pairs, axes_other_than(4)))
+fault("rope-three-axes-only", "feature_pairs")(refusing(feature_pairs, axes_other_than(3)))
 
 around("rope-heads-after-sequence", lambda turn, x: m.swap(turn(m.swap(x, -2, -3)), -2, -3))
 around("rope-single-token-not-rotated", lambda turn, x: x if x.shape[-2] == 1 else turn(x))

@@ -9,8 +9,9 @@ import numpy as np
 from conformance.components.rope.faults import tables_in_bfloat16, wrapped_at_pi
 from conformance.components.rope.faults_positions import squeezed
 from conformance.components.rope.oracle import cosine_and_sine
-from conformance.components.rotation.oracle import matrix_entries, rotation
+from conformance.components.rotation.oracle import matrix_entries, rotation, square_matrices
 from conformance.diagnosis.catalogue import Mistakes
+from conformance.diagnosis.refusal import refusing
 from conformance.numerics import array as m
 from conformance.numerics.array import Array
 
@@ -105,10 +106,10 @@ def matrix(rows: int, columns: int, *entries: Array) -> Array:
 
 
 def homogeneous(*entries: Array) -> Array:
-    """Three rows and columns, the last of zeros."""
+    """Three rows and columns, the last one that keeps the third coordinate."""
     a, b, c, d = entries
-    zero = m.constant(np.zeros(a.shape), a)
-    nine = m.stack((a, b, zero, c, d, zero, zero, zero, zero))
+    zero, one = (m.constant(np.full(a.shape, number), a) for number in (0.0, 1.0))
+    nine = m.stack((a, b, zero, c, d, zero, zero, zero, one))
     return m.reshape(nine, (*a.shape, 3, 3))
 
 
@@ -116,6 +117,14 @@ laid_out("rotation-rows-stacked-first", lambda *entries: matrix(0, -1, *entries)
 laid_out("rotation-matrix-axes-first", lambda *entries: matrix(0, 0, *entries))
 laid_out("rotation-stays-flat", lambda *entries: m.stack(entries))
 laid_out("rotation-homogeneous", homogeneous)
+laid_out(
+    "rotation-single-angle-only",
+    lambda *entries: square_matrices(*(m.reshape(entry, ()) for entry in entries)),
+)
+laid_out(
+    "rotation-vector-only",
+    refusing(square_matrices, lambda *entries: not entries[0].ndim or not len(entries[0].value)),
+)
 
 
 @fault("rotation-drops-size-one-axes")

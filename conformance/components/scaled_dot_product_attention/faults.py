@@ -18,9 +18,10 @@ from conformance.components.scaled_dot_product_attention.oracle import (
     without_hidden,
 )
 from conformance.components.softmax.oracle import softmax
+from conformance.diagnosis.refusal import axes_other_than, refusing
 from conformance.numerics import array as m
 from conformance.numerics.array import Array
-from conformance.numerics.dtypes import FORMATS
+from conformance.numerics.dtypes import FLOAT32, FORMATS
 
 fault = MISTAKES.fault
 BLOCK = 4
@@ -60,6 +61,22 @@ fault("attention-cosine-scores", "attention_scores")(
     lambda q, k, divisor: attention_scores(to_length_one(q), to_length_one(k), divisor)
 )
 
+fault("attention-four-axes-only", "attention_scores")(
+    refusing(attention_scores, axes_other_than(4))
+)
+
+fault("attention-three-axes-only", "attention_scores")(
+    refusing(attention_scores, axes_other_than(3))
+)
+
+fault("attention-transposes-axes-one-and-two", "attention_scores")(
+    lambda q, k, divisor: (q @ m.swap(k, 1, 2)) / divisor
+)
+
+fault("attention-equal-lengths-assumed", "attention_scores")(
+    lambda q, k, divisor: attention_scores(q, m.reshape(k, (*q.shape[:-1], -1)), divisor)
+)
+
 # --- the softmax --------------------------------------------------------------------------------
 
 fault("attention-softmax-over-queries", "softmax_over_keys")(
@@ -89,8 +106,11 @@ fault("attention-weights-detached", "softmax_over_keys")(
 
 # --- the values ---------------------------------------------------------------------------------
 
-for identifier in ("attention-weights-answered", "attention-weights-answered-square"):
-    fault(identifier, "weighted_values")(lambda weights, v: m.cast(weights, v.format))
+fault("attention-weights-answered", "weighted_values")(lambda weights, v: m.cast(weights, v.format))
+
+fault("attention-softmax-in-float32-left", "weighted_values")(
+    refusing(weighted_values, lambda weights, v: v.format is not FLOAT32)
+)
 
 fault("attention-values-detached", "weighted_values")(
     lambda weights, v: weighted_values(weights, m.detach(v))
@@ -112,6 +132,11 @@ def keys_as_values(*, Q: Array, K: Array, V: Array, mask: Any = None) -> Array:
 @fault("attention-residual-inside")
 def residual_inside(*, Q: Array, K: Array, V: Array, mask: Any = None) -> Array:
     return Q + scaled_dot_product_attention(Q=Q, K=K, V=V, mask=mask)
+
+
+@fault("attention-output-shaped-like-queries")
+def output_shaped_like_queries(*, Q: Array, K: Array, V: Array, mask: Any = None) -> Array:
+    return m.reshape(scaled_dot_product_attention(Q=Q, K=K, V=V, mask=mask), Q.shape)
 
 
 @fault("attention-drops-size-one-axes")

@@ -10,9 +10,12 @@ import numpy as np
 from conformance.components.scaled_dot_product_attention.oracle import (
     attention_weights,
     scaled_dot_product_attention,
+    seen_keys,
     softmax_over_keys,
+    without_hidden,
 )
 from conformance.diagnosis.catalogue import Mistakes
+from conformance.diagnosis.refusal import refusing
 from conformance.numerics import array as m
 from conformance.numerics.array import Array
 
@@ -89,6 +92,12 @@ altered(
     lambda mask, shape: mask[:, None] if mask.ndim == 2 else mask,
 )
 
+altered("attention-head-axis-always-added", lambda mask, shape: np.expand_dims(mask, 1))
+
+altered("attention-mask-viewed-as-scores", lambda mask, shape: mask.reshape(shape))
+
+fault("attention-none-crashes", "seen_keys")(refusing(seen_keys, lambda mask, shape: mask is None))
+
 # --- another way to hide ------------------------------------------------------------------------
 
 fault("attention-mask-added-as-number", "without_hidden")(lambda scores, seen: scores + seen)
@@ -107,6 +116,10 @@ fault("attention-filled-with-minus-1e4", "without_hidden")(
     lambda scores, seen: m.where(seen, scores, -1e4)
 )
 
+fault("attention-filled-with-minus-1e9", "without_hidden")(
+    lambda scores, seen: m.where(seen, scores, -1e9)
+)
+
 fault("attention-added-minus-10", "without_hidden")(lambda scores, seen: scores - 10.0 * ~seen)
 
 fault("attention-added-minus-1e4", "without_hidden")(lambda scores, seen: scores - 1e4 * ~seen)
@@ -114,6 +127,15 @@ fault("attention-added-minus-1e4", "without_hidden")(lambda scores, seen: scores
 fault("attention-zero-times-infinity", "without_hidden")(
     lambda scores, seen: scores + np.where(seen, np.nan, -np.inf)
 )
+
+
+@fault("attention-full-shape-only", "without_hidden")
+def full_shape_only(scores: Array, seen: np.ndarray) -> Array:
+    """A mask as an index stands for the first axes of the scores, not for the last ones."""
+    if seen.shape != scores.shape[: seen.ndim]:
+        raise ValueError("a mask of another shape than the scores")
+    return without_hidden(scores, seen[(..., *[None] * (scores.ndim - seen.ndim))])
+
 
 # --- hidden somewhere else than in the scores ---------------------------------------------------
 

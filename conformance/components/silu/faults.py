@@ -9,6 +9,7 @@ import numpy as np
 
 from conformance.components.silu.oracle import logistic, silu
 from conformance.diagnosis.catalogue import Mistakes
+from conformance.diagnosis.refusal import refusing
 from conformance.numerics import array as m
 from conformance.numerics.array import Array
 from conformance.numerics.dtypes import FLOAT32
@@ -125,7 +126,6 @@ def beta_from_input(x: Array) -> Array:
 
 
 @fault("silu-backward-misses-product-rule")
-@fault("silu-gate-detached")
 @of
 def gate_detached(x: Array) -> Array:
     return x * m.detach(logistic(x))
@@ -145,3 +145,6 @@ def float64_through_float32(x: Array) -> Array:
 @of
 def drops_size_one_axes(x: Array) -> Array:
     return m.reshape(right(x), tuple(length for length in x.shape if length != 1))
+
+
+fault("silu-element-loop-over-rows")(of(refusing(right, lambda x: not x.ndim or not len(x.value))))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from conformance.components.rope.faults import angles_in, concatenated, exponents, in_degrees
-from conformance.components.rope.faults_positions import Rows, as_array, in_order, squeezed
+from conformance.components.rope.faults_positions import Rows, as_array, beyond, in_order, squeezed
 from conformance.components.rope.oracle import (
     inverse_frequencies,
     joined_pairs,
@@ -18,6 +18,7 @@ from conformance.components.rope.oracle import (
 )
 from conformance.components.sinusoidal.oracle import BASE, sinusoidal
 from conformance.diagnosis.catalogue import Mistakes
+from conformance.diagnosis.refusal import refusing
 from conformance.numerics import array as m
 from conformance.numerics.arithmetic import Arithmetic
 from conformance.numerics.array import Array
@@ -90,6 +91,11 @@ placed("sinusoidal-positions-normalised", lambda p, shape, limit: p / limit)
 placed("sinusoidal-last-position-clamped", lambda p, shape, limit: np.minimum(p, limit - 2))
 placed("sinusoidal-stays-flat", lambda p, shape, limit: p.reshape(-1))
 placed("sinusoidal-whole-table", lambda p, shape, limit: np.arange(limit))
+placed(
+    "sinusoidal-table-one-short",
+    refusing(row_positions, lambda p, shape, limit: beyond(p, limit - 1)),
+)
+placed("sinusoidal-vector-only", refusing(row_positions, lambda p, shape, limit: p.ndim != 1))
 
 
 def encoding(identifier: str, encode: Callable[[Array, int, int], tuple[Array, Array]]) -> None:

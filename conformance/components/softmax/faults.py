@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from conformance.components.softmax.oracle import exponential_shares, softmax
+from conformance.components.softmax.oracle import exponential_shares, softmax, widened_scores
 from conformance.diagnosis.catalogue import Mistakes
+from conformance.diagnosis.refusal import axes_other_than, refusing
 from conformance.numerics import array as m
 from conformance.numerics.array import Array
 from conformance.numerics.dtypes import FORMATS, Format
@@ -161,8 +162,6 @@ def without_axis(x: Array, dim: int) -> tuple[int, ...]:
 
 fault("softmax-axis-not-moved-back")(along(lambda x, dim: right(to_end(x, dim), -1)))
 
-fault("softmax-axis-not-moved-back-cube")(along(lambda x, dim: right(to_end(x, dim), -1)))
-
 
 def sum_restored_at_end(x: Array, dim: int) -> Array:
     """Exponentials over their sum, whose axis is put back behind the others."""
@@ -172,6 +171,17 @@ def sum_restored_at_end(x: Array, dim: int) -> Array:
 
 
 unwidened("softmax-sum-restored-at-end", sum_restored_at_end)
+
+unwidened(
+    "softmax-maximum-restored-at-end",
+    shifted(lambda x, dim: m.reshape(m.maximum(x, dim), (*without_axis(x, dim), 1))),
+)
+
+fault("softmax-negative-axis-refused", "exponential_shares")(
+    refusing(exponential_shares, lambda x, dim: dim < 0)
+)
+
+fault("softmax-three-axes-only", "widened_scores")(refusing(widened_scores, axes_other_than(3)))
 
 fault("softmax-not-normalised", "exponential_shares")(
     lambda x, dim: m.exp(x - shared_maximum(x, dim))

@@ -5,8 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from conformance.components.silu.oracle import silu
-from conformance.components.swiglu.oracle import projected, swiglu, swiglu_gate, swiglu_output
+from conformance.components.swiglu.oracle import (
+    projected,
+    swiglu,
+    swiglu_gate,
+    swiglu_output,
+    swiglu_weights,
+)
 from conformance.diagnosis.catalogue import Mistakes
+from conformance.diagnosis.refusal import refusing
 from conformance.numerics import array as m
 from conformance.numerics.array import Array
 
@@ -101,3 +108,10 @@ def residual_inside(*, in_features: Array, **more: Any) -> Array:
 def drops_size_one_axes(**arguments: Any) -> Array:
     y = swiglu(**arguments)
     return m.reshape(y, tuple(length for length in y.shape if length != 1))
+
+
+fault("swiglu-three-axes-only")(refusing(swiglu, lambda *, in_features, **_: in_features.ndim != 3))
+
+fault("swiglu-width-rounded-up", "swiglu_weights")(
+    refusing(swiglu_weights, lambda w1, w2, w3: w1.shape[0] % 64 != 0)
+)

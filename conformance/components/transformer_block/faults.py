@@ -13,7 +13,6 @@ from conformance.components.transformer_block.oracle import (
     Map,
     attention_stage,
     feed_forward_stage,
-    feed_forward_weights,
     norm_gains,
     projection_weights,
     transformer_block,
@@ -134,6 +133,12 @@ def drops_size_one_axes(**arguments: Any) -> Array:
     return m.reshape(result, tuple(length for length in result.shape if length != 1))
 
 
+@fault("block-batch-of-one-only")
+def batch_of_one_only(*, in_features: Array, **others: Any) -> Array:
+    one = m.reshape(in_features, (1, *in_features.shape[-2:]))
+    return transformer_block(in_features=one, **others)
+
+
 def normalised(x: Array, gain: Array, eps: float) -> Array:
     """RMSNorm with any eps."""
     return rmsnorm(d_model=x.shape[-1], eps=eps, weights=gain, in_features=x)
@@ -170,9 +175,3 @@ def gains_ignored(weights: Weights) -> tuple[Array, Array]:
 def one_projection_for_all(weights: Weights) -> tuple[Array, Array, Array, Array]:
     q, _, _, o = projection_weights(weights)
     return q, q, q, o
-
-
-@fault("block-second-feed-weight-names-swapped", "feed_forward_weights")
-def feed_weight_names_swapped(weights: Weights) -> tuple[Array, Array, Array]:
-    w1, w2, w3 = feed_forward_weights(weights)
-    return w3, w2, w1

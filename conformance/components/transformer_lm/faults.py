@@ -152,3 +152,17 @@ def batch_shares_first_sequence(*, in_indices: Any, **more: Any) -> Array:
         return transformer_lm(in_indices=ids, **more)
     first = transformer_lm(in_indices=ids[:1], **more)
     return m.broadcast_to(first, (len(ids), *first.shape[1:]))
+
+
+def shaped(shape: Callable[[Any, int], Any]) -> Callable[..., Array]:
+    """The model of `shape(ids, longest sequence)`."""
+
+    def instead(*, context_length: int, in_indices: Any, **more: Any) -> Array:
+        ids = shape(np.asarray(in_indices), context_length)
+        return transformer_lm(context_length=context_length, in_indices=ids, **more)
+
+    return instead
+
+
+fault("lm-batch-of-one-only")(shaped(lambda ids, limit: ids.reshape(1, ids.shape[-1])))
+fault("lm-ids-must-fill-context")(shaped(lambda ids, limit: ids.reshape(-1, limit)))
