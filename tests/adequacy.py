@@ -1,4 +1,4 @@
-"""Proves that the suite catches what people get wrong: each fault of the corpus, against each check.
+"""Proves that the suite catches what people get wrong: each fault against each check.
 
     python tests/adequacy.py        grades all faults, writes the report
 

@@ -213,6 +213,7 @@ def refused(oracle: Any, numbers: Any) -> Any:
 
 
 def told(result: Any) -> str:
+    """What a form does, in a word or two."""
     return f"raises {result}" if isinstance(result, str) else "answers"
 
 

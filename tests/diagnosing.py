@@ -42,8 +42,9 @@ VERDICTS = ("right", "among", "wrong", "unnamed", "passed")
 class Row:
     """What was named for one fault.
 
-    root: the component in which the mistake is was named. verdict: "right" when the first mistake named is the one, "among" when it is one of several
-    that cannot be told apart, "wrong", "unnamed" when something is said but no mistake named.
+    root: the component in which the mistake is was named. verdict: "right" when the first mistake
+    named is the one, "among" when it is one of several that cannot be told apart, "wrong",
+    "unnamed" when something is said but no mistake named, "passed" when nothing failed.
     """
 
     component: str

@@ -344,7 +344,9 @@ def _constant(site: Site) -> Iterator[ast.AST]:
         yield ast.Constant(not value)
     elif isinstance(value, int):
         others = [value + 1, value - 1, 0, 1]
-        yield from (ast.Constant(other) for other in (others if value < 9 else [*others, value * 2]))
+        yield from (
+            ast.Constant(other) for other in (others if value < 9 else [*others, value * 2])
+        )
     elif isinstance(value, float):
         yield from (ast.Constant(other) for other in (2 * value, value / 2, value / 10, 0.0))
 
@@ -434,7 +436,9 @@ def _name(site: Site) -> Iterator[ast.AST]:
     node = site.node
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
         known = {n.id for n in ast.walk(site.function) if isinstance(n, ast.Name)}
-        known |= {argument.arg for argument in ast.walk(site.function) if isinstance(argument, ast.arg)}
+        known |= {
+            argument.arg for argument in ast.walk(site.function) if isinstance(argument, ast.arg)
+        }
         others = {n for n in _similar(node.id) if n in known} | _of_one_type(node.id, site.function)
         yield from (ast.Name(name, ast.Load()) for name in sorted(others | set(_related(node.id))))
     if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):

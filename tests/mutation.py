@@ -18,20 +18,21 @@ import hashlib
 import importlib
 import json
 import multiprocessing
+import pickle
 import sys
 import time
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from itertools import count
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import mutants
 from mutants import Mutant
@@ -39,12 +40,14 @@ from mutants import Mutant
 from conformance.candidate.inprocess import local_caller
 from conformance.candidate.messages import Outcome
 from conformance.golden.load import GoldenStore, fixtures_folder
+from conformance.numerics import ensemble
 from conformance.spec import component_spec
 from conformance.suite.check import Check, checks, included
 from conformance.suite.grader import Context
 from conformance.suite.profile import PROFILE
 from conformance.suite.run import run_check
 
+HERE = Path(__file__).resolve().parent
 EQUIVALENT = HERE / "equivalent_mutants.toml"
 RESULTS = HERE.parent / "build" / "mutation.jsonl"
 COUNTED = ("MUST", "SHOULD")
@@ -120,13 +123,23 @@ def judge(mutant: Mutant, report: Callable[[str], object] = lambda check: None) 
     return Verdict(SURVIVED)
 
 
-_stores: list[GoldenStore] = []
-
-
+@cache
 def _store() -> GoldenStore:
-    if not _stores:
-        _stores.append(GoldenStore(fixtures_folder()))
-    return _stores[0]
+    return GoldenStore(fixtures_folder())
+
+
+def remember_bounds() -> None:
+    """Work tolerances out once per process: every survivor is asked the same questions."""
+    work_out, known = ensemble.bounds, {}
+
+    def bounds(question: ensemble.Question) -> ensemble.Bounds:
+        said = (question.arguments, question.wrt, question.cotangent, question.working)
+        key = (question.oracle, question.pooled, hashlib.sha256(pickle.dumps(said)).digest())
+        if key not in known:
+            known[key] = work_out(question)
+        return known[key]
+
+    ensemble.bounds = bounds
 
 
 # ---------------------------------------------------------------- many of them
@@ -137,6 +150,7 @@ def _work(pipe: Connection) -> None:
     import torch
 
     torch.set_num_threads(1)
+    remember_bounds()
     while (mutant := pipe.recv()) is not None:
         verdict = judge(mutant, lambda check: pipe.send(check))
         pipe.send(verdict)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,10 @@ from conformance.suite.grader import Caller, Context, Example, Grader
 from conformance.suite.profile import PROFILE
 
 SEARCHES = 3
-"""The catalogue is searched so many times for one component and dtype."""
+"""So often the catalogue is searched for inputs that fail in a component that is right on others.
+
+Where plain inputs fail already it is searched once: with them and the first failing input.
+"""
 
 EXPLAINED = (Outcome.FAILED, Outcome.RAISED)
 """Outcomes that have a cause in what the candidate computes; the others explain themselves."""
@@ -111,9 +114,11 @@ class Doctor:
         context = Context(self.caller, PROFILE["quick"], golden=self.golden, device=self.device)
         return Grader(owner, dtype, context)
 
-    def _ask(self, owner: Component, dtype: str, example: Example) -> Observation | None:
+    def _ask(
+        self, owner: Component, dtype: str, example: Example, **how: Any
+    ) -> Observation | None:
         bounded = self._grader(owner, dtype).bounded(example)
-        return observe(self.caller, owner.function, bounded)
+        return observe(self.caller, owner.function, bounded, **how)
 
     def _failing(self, check: Check, evidence: Evidence) -> Observation | None:
         """The input of the failed check and the answer to it, where values can be looked at."""
@@ -138,7 +143,7 @@ class Doctor:
         for matches in chart.found:
             if failing is None or matches[0].hypothesis.fits(failing):
                 return self._told(chart, matches)
-        if chart.searches == SEARCHES:
+        if chart.searches == (1 if chart.wrong else SEARCHES) or self._changes(chart, failing):
             return None
         chart.searches += 1
         observations = [*chart.observations, *([failing] if failing is not None else [])]
@@ -169,14 +174,16 @@ class Doctor:
 
     def _diagnosed(self, owner: Component) -> list[Fault]:
         """The faults that were found in parts of a component before."""
-        return [
-            fault
+        used = used_pieces(owner)
+        found = {
+            fault.id: fault
             for chart in self._charts.values()
             for matches in chart.found
             if chart.owner is not owner and len(matches) == 1
             for fault in matches[0].hypothesis.faults
-            if set(fault.pieces) <= used_pieces(owner)
-        ]
+            if set(fault.pieces) <= used
+        }
+        return list(found.values())
 
     def _told(self, chart: Chart, matches: Sequence[Match]) -> Diagnosis:
         root = component(matches[0].hypothesis.faults[0].component)
@@ -222,27 +229,37 @@ class Doctor:
 
     # ------------------------------------------------------------ behaviour
 
+    def _changes(self, chart: Chart, failing: Observation | None) -> bool:
+        """Whether answers change from call to call, so that no definition can predict them."""
+        wrong_values = [o for o in self._seen(chart, failing) if o.wrong_value]
+        smallest = min(wrong_values, key=lambda o: o.size, default=None)
+        return smallest is not None and self._unsteady(chart, smallest)
+
     def _behaviour(
         self, chart: Chart, failing: Observation | None, check: Check, result: CheckResult
     ) -> Diagnosis | None:
         """A mistake that shows in what happens between or around calls."""
         wrong_values = [o for o in self._seen(chart, failing) if o.wrong_value]
-        kept: tuple[str, ...] = ()
-        unsteady = False
+        raises = any(o.raised for o in chart.observations)
+        signs = behaviour.Signs(wrong=bool(wrong_values), raises=raises)
         if wrong_values:
             smallest = min(wrong_values, key=lambda o: o.size)
-            unsteady = self._unsteady(chart, smallest)
-            kept = () if unsteady else self._kept(chart, smallest)
-        return behaviour.behind(check, result, not wrong_values, kept, unsteady)
+            if self._unsteady(chart, smallest):
+                signs = replace(signs, unsteady=True)
+            else:
+                signs = replace(signs, kept=self._kept(chart, smallest))
+        return behaviour.behind(check, result, signs)
 
     def _unsteady(self, chart: Chart, observation: Observation) -> bool:
         """Whether the same input is answered in another way when it is asked again."""
         key = id(observation.example)
         if key not in chart.steady:
-            again = [self._ask(chart.owner, chart.dtype, observation.example) for _ in range(2)]
-            outputs = [o.output for o in again if o is not None and not o.raised]
+            # two calls in one request: random numbers start anew with each request
+            again = self._ask(chart.owner, chart.dtype, observation.example, repeat=2)
+            outputs = again.reply.outputs if again is not None else ()
             chart.steady[key] = all(
-                np.array_equal(output, observation.output, equal_nan=True) for output in outputs
+                np.array_equal(output, observation.reply.outputs[-1], equal_nan=True)
+                for output in outputs
             )
         return not chart.steady[key]
 

@@ -180,6 +180,8 @@ def match(
     An exception that it does not predict is no contradiction, it may have a cause of its own; it is
     counted as unexplained.
     """
+    if not hypothesis.refuses and not any(o.wrong and not o.raised for o in observations):
+        return None
     shown: list[Observation] = []
     unexplained = 0
     for observation in observations:

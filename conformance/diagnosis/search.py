@@ -49,13 +49,15 @@ def used_pieces(owner: Component) -> frozenset[str]:
 def expressible(owner: Component) -> tuple[Fault, ...]:
     """The faults that a wrong definition of this component can have: its own, then its parts'.
 
-    Where a fault of the component is one of a part, the part's stands for both.
+    Where a fault of the component is one of a part, the part's stands for both. The parts come
+    nearest first: of two mistakes that look the same from outside, the one in the larger part is
+    told first.
     """
     used = used_pieces(owner)
     own = [fault for fault in faults(owner.name).values() if fault.pieces and not fault.same_as]
     parts = [
         fault
-        for name in component_names()
+        for name in reversed(component_names())
         if name in used and name != owner.name
         for fault in faults(name).values()
         if fault.pieces and not fault.same_as and set(fault.pieces) <= used
@@ -97,9 +99,9 @@ def fitting(
 ) -> list[Match]:
     """The hypotheses that fit, those that leave the fewest exceptions unexplained.
 
-    The smallest wrong answer is looked at first: it rules most of them out.
+    The smallest wrong answer is looked at first: it rules most of them out. Exceptions come last.
     """
-    ordered = sorted(observations, key=lambda o: (not o.wrong or o.raised, o.size))
+    ordered = sorted(observations, key=lambda o: (o.raised, not o.wrong, o.size))
     found = [match(hypothesis, ordered, owner.pooled) for hypothesis in hypotheses]
     kept = [one for one in found if one is not None]
     fewest = min((one.unexplained for one in kept), default=0)
@@ -152,5 +154,9 @@ def _alike(left: object, right: object) -> bool:
 
 
 def _close(left: FloatArray, right: FloatArray) -> bool:
-    scale = float(np.abs(right[np.isfinite(right)]).max(initial=0.0))
-    return bool(np.allclose(left, right, rtol=APART, atol=APART * scale, equal_nan=True))
+    """Equal for the purpose of telling predictions apart, NaN and infinities included."""
+    finite = np.isfinite(left) & np.isfinite(right)
+    if not np.array_equal(left[~finite], right[~finite], equal_nan=True):
+        return False
+    scale = float(np.abs(right[finite]).max(initial=0.0))
+    return bool((np.abs(left - right)[finite] <= APART * scale).all())

@@ -17,7 +17,8 @@ class Difference:
 
     `margin` is the largest error over its tolerance (at most 1 passes; None where no error can be
     formed). `problem` is empty when everything is within tolerance. `index`, `expected`, `got`,
-    `error` and `tolerance` are those of the worst entry.
+    `error` and `tolerance` are those of the worst entry; where infinity or NaN stands in place of
+    something else (`special`) there is neither.
     """
 
     problem: str = ""
@@ -27,6 +28,7 @@ class Difference:
     got: float | None = None
     error: float | None = None
     tolerance: float | None = None
+    special: bool = False
 
 
 def compare(got: Any, bound: Bound, what: str = "the result") -> Difference:
@@ -89,7 +91,7 @@ def _special(got: Any, bound: Bound, unfit: Any, what: str) -> Difference:
         index=tuple(int(i) for i in where),
         expected=float(bound.expected[where]),
         got=float(got[where]),
-        tolerance=float(bound.tolerance[where]),
+        special=True,
     )
 
 

@@ -6,6 +6,8 @@ and read with the safetensors library, which checks everything.
 
 from __future__ import annotations
 
+import json
+import struct
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,9 +35,23 @@ CODES: Mapping[np.dtype[Any], str] = {dtype: code for code, dtype in DTYPES.item
 """Dtype -> name in the format."""
 
 
-def encode(arrays: Mapping[str, np.ndarray]) -> bytes:
-    """Safetensors bytes of named arrays; the same arrays give the same bytes."""
-    return pack([(n, CODES[a.dtype], a.shape, a.tobytes()) for n, a in sorted(arrays.items())])
+def encode(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str] | None = None) -> bytes:
+    """Safetensors bytes of named arrays; the same arrays and texts give the same bytes.
+
+    `metadata` are texts that the file says about itself.
+    """
+    data = pack([(n, CODES[a.dtype], a.shape, a.tobytes()) for n, a in sorted(arrays.items())])
+    return data if metadata is None else _described(data, metadata)
+
+
+def _described(data: bytes, metadata: Mapping[str, str]) -> bytes:
+    """The same file with metadata in its head; the places of tensors are counted from its end."""
+    length = struct.Struct("<Q")
+    end = length.size + length.unpack_from(data)[0]
+    table = json.loads(data[length.size : end])
+    head = json.dumps({"__metadata__": dict(metadata), **table}).encode()
+    head += b" " * (-len(head) % 8)
+    return length.pack(len(head)) + head + data[end:]
 
 
 def decode(data: bytes) -> dict[str, np.ndarray]:

@@ -9,7 +9,12 @@ from conformance.errors import UsageError
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write UTF-8 text with plain newlines; UsageError when that is impossible.
+    """Write UTF-8 text with plain newlines; UsageError when that is impossible."""
+    write_bytes(path, text.encode("utf-8"), "the report")
+
+
+def write_bytes(path: Path, data: bytes, what: str) -> None:
+    """Write bytes; UsageError that says `what` they are when that is impossible.
 
     A link that lies at `path` is replaced, not followed.
     """
@@ -17,9 +22,9 @@ def write_text(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         draft.unlink(missing_ok=True)
-        with draft.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        with draft.open("xb") as file:
+            file.write(data)
         os.replace(draft, path)
     except OSError as error:
-        draft_error = error.strerror or str(error)
-        raise UsageError(f"cannot write the report to {path}: {draft_error}") from error
+        reason = error.strerror or str(error)
+        raise UsageError(f"cannot write {what} to {path}: {reason}") from error

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 class Evidence:
     """What a reader needs to understand and repeat a failure, as text.
 
-    Beside it, for the diagnosis, the example itself, the reply to it, and how it was asked (what
-    else the call said: layouts, mode, repetitions).
+    Beside it, for the diagnosis and to ask again, the example itself, the reply to it, how it was
+    asked (what else the call said: layouts, mode, repetitions), the arguments that were
+    differentiated (`wrt`), and what the check looked at where that is not a value (`about`).
     """
 
     case: str = ""
@@ -26,7 +27,7 @@ class Evidence:
     expected: str = ""
     got: str = ""
     where: str = ""
-    error: float | None = None
+    error: float | str | None = None
     tolerance: float | None = None
     printed: str = ""
     traceback: str = ""
@@ -34,6 +35,8 @@ class Evidence:
     example: Example | None = field(default=None, repr=False, compare=False)
     reply: Reply | None = field(default=None, repr=False, compare=False)
     how: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    wrt: tuple[str, ...] = ()
+    about: tuple[str, ...] = ()
 
 
 class CheckFailure(Exception):

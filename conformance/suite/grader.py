@@ -26,6 +26,8 @@ from conformance.suite.profile import PROFILE, Profile
 FATAL = (Outcome.CRASHED, Outcome.TIMED_OUT, Outcome.OUT_OF_MEMORY)
 """Outcomes after which the same question is not asked again to find a smaller input."""
 
+UNMEASURED = "cannot be measured: not both are finite numbers"
+
 HINT = {
     Outcome.NOT_IMPLEMENTED: "says it is not implemented for this input",
     Outcome.FAILED: "did not return one dense tensor of floats",
@@ -84,12 +86,14 @@ class Grader:
         self.notes: list[str] = []
         self._fatal: CheckFailure | None = None
         self._how: dict[str, Any] = {}
+        self._wrt: tuple[str, ...] = ()
 
     # ------------------------------------------------------------ asking
 
     def ask(self, arguments: Arguments, **how: Any) -> Reply:
         """Send one call to the candidate, whatever comes back."""
         self._how = {k: v for k, v in how.items() if k not in ("wrt", "cotangent")}
+        self._wrt = tuple(how.get("wrt", ()))
         return self.context.caller.call(
             Call(function=self.component.function, arguments=arguments, **how)
         )
@@ -234,10 +238,21 @@ class Grader:
             evidence = self.evidence(example, reply, difference, got, bound)
             raise CheckFailure(Outcome.FAILED, _sentence(difference), evidence, difference.margin)
 
-    def holds(self, condition: bool, message: str, example: Example, reply: Reply) -> None:
-        """CheckFailure with that message unless the condition holds."""
+    def holds(
+        self,
+        condition: bool,
+        message: str,
+        example: Example,
+        reply: Reply,
+        about: tuple[str, ...] = (),
+    ) -> None:
+        """CheckFailure with that message unless the condition holds.
+
+        `about` names a fact that any single reply shows, see `counterexample.judge`.
+        """
         if not condition:
-            raise CheckFailure(Outcome.FAILED, message, self.evidence(example, reply))
+            evidence = replace(self.evidence(example, reply), about=about)
+            raise CheckFailure(Outcome.FAILED, message, evidence)
 
     def note(self, text: str) -> None:
         """Something a reader of the report should know although nothing failed."""
@@ -261,7 +276,7 @@ class Grader:
             expected=_shown(found.expected, bound.expected if bound else None, found.index),
             got=_shown(found.got, got, found.index),
             where=str(list(found.index)) if found.index is not None else "",
-            error=found.error,
+            error=UNMEASURED if found.special else found.error,
             tolerance=found.tolerance,
             printed=reply.printed if reply else "",
             traceback=reply.traceback if reply else "",
@@ -269,6 +284,7 @@ class Grader:
             example=example,
             reply=reply,
             how=self._how,
+            wrt=self._wrt,
         )
 
     # ------------------------------------------------------------ laws

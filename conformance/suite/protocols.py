@@ -27,9 +27,9 @@ def inputs_unchanged(grade: Grader, case: Case, arguments: Sequence[str]) -> Non
         reply = grade.answer(example, **how)
         for name in reply.modified:
             base = name.partition(".")[0]
-            grade.holds(
-                base not in arguments, f"the call changed its argument {name}", example, reply
-            )
+            message = f"the call changed its argument {name}"
+            about = ("changed", *arguments)
+            grade.holds(base not in arguments, message, example, reply, about)
 
 
 def dictionary_unchanged(grade: Grader, case: Case, argument: str) -> None:
@@ -43,6 +43,7 @@ def dictionary_unchanged(grade: Grader, case: Case, argument: str) -> None:
             f"the call changed the dictionary it was given: {', '.join(changed)}",
             example,
             reply,
+            ("dictionary", argument),
         )
 
 
@@ -63,12 +64,14 @@ def result_is_fresh(grade: Grader, case: Case, arguments: Sequence[str]) -> None
         f"the result shares memory with {', '.join(shared)}: changing one changes the other",
         example,
         reply,
+        ("shared", *arguments),
     )
     grade.holds(
         not reply.overwritten,
         "a second call changed the result of the first: both live in one buffer",
         example,
         reply,
+        ("overwritten",),
     )
 
 
@@ -137,6 +140,7 @@ def result_dtype(grade: Grader, case: Case) -> None:
         f"the result is {reply.dtype} for {grade.dtype} input",
         example,
         reply,
+        ("dtype",),
     )
 
 

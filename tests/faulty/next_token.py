@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from ..adapting import next_token_by
 from ..parts import next_token, nucleus, softmax, temper, wide
@@ -27,6 +28,11 @@ def picked(by: Any) -> Any:
 def tempered(by: Any) -> Any:
     """Top-p of by(last logits, temperature)."""
     return lambda x, t, p: nucleus(by(wide(x[..., -1, :]), t), p).to(x.dtype)
+
+
+def shares(x: Tensor) -> Tensor:
+    """Every entry over the sum of its row."""
+    return x / x.sum(-1, keepdim=True)
 
 
 fault("first-position")(picked(lambda x: x[..., 0, :]))
@@ -58,7 +64,7 @@ fault("temperature-multiplied", at=COLD)(
 fault("temperature-squared", at=COLD)(tempered(lambda x, t: temper(x, t * t)))
 
 fault("temperature-after-softmax", at=COLD)(
-    tempered(lambda x, t: F.normalize(softmax(x, -1) / t, p=1, dim=-1) if t else temper(x, 0))
+    tempered(lambda x, t: shares(softmax(x, -1) / t) if t else temper(x, 0))
 )
 
 fault("temperature-not-below-half", at={"temperature": 0.2})(

@@ -1,0 +1,1 @@
+"""Inputs that were answered wrongly, as files: stored by a run, asked again by `replay`."""
