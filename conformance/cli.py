@@ -1,4 +1,4 @@
-"""The command `conformance`: grade, report, explain, fixtures, init.
+"""The command `conformance`: grade, replay, report, explain, fixtures, init.
 
 Every command ends with an exit code of `conformance.errors.ExitCode`: 0 conforming (or done),
 1 not conforming, 2 usage, 3 the candidate cannot be loaded, 4 internal error or incomplete.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 
 from conformance import SPEC_VERSION, __version__
 from conformance.errors import ConformanceError, ExitCode, UsageError, internal_error
-from conformance.options import OPTIONS, Option
+from conformance.options import OPENING, OPTIONS, Option
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -72,6 +73,9 @@ def parser() -> argparse.ArgumentParser:
     )
     commands = top.add_subparsers(dest="name", metavar="COMMAND", required=True)
     _add_grade(_command(commands, "grade", grade, "grade an implementation and write a report"))
+    _add_replay(
+        _command(commands, "replay", replay, "ask one input again that was answered wrongly")
+    )
     _add_report(
         _command(commands, "report", report, "write the reports anew from recorded results")
     )
@@ -110,8 +114,25 @@ def _add_grade(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_option(command: argparse.ArgumentParser, option: Option) -> None:
-    words = option.described.replace("%", "%%")
+def _add_replay(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "file", type=Path, metavar="FILE", help="a file of the folder counterexamples of a report"
+    )
+    command.add_argument(
+        "--impl",
+        metavar="IMPL",
+        help="ask this candidate (default: the one in which the input was found)",
+    )
+    for option in OPTIONS:
+        if option.name in OPENING:
+            default = "" if option.flag else " (default: as in the run that found it)"
+            _add_option(command, option, option.help + default)
+
+
+def _add_option(
+    command: argparse.ArgumentParser, option: Option, described: str | None = None
+) -> None:
+    words = (described or option.described).replace("%", "%%")
     if option.flag:
         command.add_argument(f"--{option.name}", dest=option.key, action="store_true", help=words)
     else:
@@ -180,6 +201,15 @@ def _words(name: str, value: Any) -> list[str]:
     return [f"--{name}={one}" for one in (value if isinstance(value, list) else [value])]
 
 
+def replay(options: argparse.Namespace) -> int:
+    """Ask one stored input again."""
+    from conformance.counterexample.replay import replay_file
+
+    text, code = replay_file(options.file, options.impl, vars(options), Path.cwd())
+    print(text)
+    return int(code)
+
+
 def report(options: argparse.Namespace) -> int:
     """Make report.json and report.md again."""
     from conformance.report import read_results, summary_text, write_reports
@@ -210,8 +240,9 @@ def init(options: argparse.Namespace) -> int:
     from conformance.scaffold import write_skeleton
 
     for path in write_skeleton(options.folder):
-        print(f"wrote {path}")
-    print(f"fill in adapters.py, then: conformance grade {options.folder}")
+        print(f"wrote {shlex.quote(str(path))}")
+    command = shlex.join(["conformance", "grade", str(options.folder)])
+    print(f"fill in adapters.py, then: {command}")
     return 0
 
 

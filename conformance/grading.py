@@ -11,11 +11,12 @@ import pytest
 from conformance import SPEC_VERSION, __version__
 from conformance.candidate.messages import Outcome
 from conformance.candidate.resolve import Submission
+from conformance.counterexample.keep import Keeper
 from conformance.errors import ConformanceError, ExitCode, InternalError, LoadError, internal_error
 from conformance.items import ADVICE, FAULT, RECORD, WORDS, CheckItem, Suite, property_of
 from conformance.options import GradeOptions
 from conformance.prepare import is_remote
-from conformance.recording import Recorder
+from conformance.recording import Recorder, report_folder
 from conformance.report import Verdict, read_results, summary_text
 from conformance.session import GradingRun
 from conformance.spec import COMPONENTS_FOLDER
@@ -27,6 +28,10 @@ FINISHED = (
     pytest.ExitCode.NO_TESTS_COLLECTED,
 )
 """pytest's exit codes after a run that came to its end."""
+
+
+NARROWING = ("keyword", "markexpr", "deselect", "lf", "stepwise")
+"""pytest's own options that take checks away."""
 
 
 class Grading:
@@ -54,16 +59,20 @@ class Grading:
     ) -> Grading:
         """Start the candidate's process and open the results. Raises ConformanceError."""
         records = not is_remote(config) and not config.option.collectonly
+        narrowed = [getattr(config.option, name, None) for name in NARROWING]
+        folder = report_folder(options, submission.name, cwd, narrowed)
         try:
             run = GradingRun.open(options, submission)
         except LoadError as error:
             if records:
-                recorder = Recorder(options, submission, cwd)
-                recorder.error(error)
-                recorder.conclude(interrupted=False)
+                refused = Recorder(options, submission, cwd, folder)
+                refused.error(error)
+                refused.conclude(interrupted=False)
             raise
+        run.keeper = Keeper(options, folder, cwd)
         try:
-            return cls(config, run, Recorder(options, submission, cwd) if records else None, cwd)
+            recorder = Recorder(options, submission, cwd, folder) if records else None
+            return cls(config, run, recorder, cwd)
         except ConformanceError:
             run.close()
             raise

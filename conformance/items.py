@@ -115,4 +115,6 @@ def failure_text(record: dict[str, Any]) -> str:
             text = str(details[label]).replace("\n", "\n" + " " * 12)
             lines.append(f"{label + ':':<11} {text}")
     lines.append(f"replay:     {details.get('replay', '')}")
+    if details.get("counterexample_replay"):
+        lines.append(f"its input:  {details['counterexample_replay']}")
     return "\n".join(lines)

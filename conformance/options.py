@@ -56,7 +56,8 @@ OPTIONS = (
     Option(
         "report",
         "FOLDER",
-        "where the reports go (default: reports/CANDIDATE; with --check its folder replay)",
+        "where the reports go (default: reports/CANDIDATE; with --check its folder replay, "
+        "with --component, --dtype or -k its folder partial)",
     ),
     Option("python", "PATH", "interpreter or virtual environment that runs the candidate"),
     Option("timeout", "SECONDS", "wall clock of one call", default=10.0),
@@ -65,6 +66,9 @@ OPTIONS = (
     Option("memory", "GIB", "memory the candidate may take beside torch itself", default=8.0),
     Option("in-process", "", "run the candidate in this process, for a debugger", flag=True),
 )
+
+OPENING = ("python", "device", "timeout", "import-timeout", "memory", "in-process")
+"""Those that say how a candidate is opened and asked; `conformance replay` takes them as well."""
 
 DEFAULTS: Mapping[str, Any] = {option.key: option.default for option in OPTIONS}
 
@@ -100,7 +104,19 @@ class GradeOptions:
             raw = given.get(option.key)
             if raw is not None and raw != [] and raw != ():
                 values[option.key] = _CONVERT[option.key](raw, option)
-        return cls(impl=impl, command=command, **values)
+        options = cls(impl=impl, command=command, **values)
+        options._must_agree()
+        return options
+
+    def _must_agree(self) -> None:
+        """UsageError when a check is asked for and its component is not."""
+        for id in self.check if self.component else ():
+            owner = id.partition("::")[0]
+            if owner not in self.component:
+                raise UsageError(
+                    f"--check {id} is a check of {owner}, but --component selects only "
+                    f"{', '.join(self.component)}; leave one of the two out"
+                )
 
     def not_default(self) -> dict[str, Any]:
         """The options that differ from their defaults, to repeat a run with."""
@@ -109,6 +125,22 @@ class GradeOptions:
             for f in fields(self)
             if f.name in DEFAULTS and getattr(self, f.name) not in (f.default, DEFAULTS[f.name])
         }
+
+
+def grade_command(options: GradeOptions) -> str:
+    """The command that grades with these options; all that are the default are left out."""
+    words = ["conformance", "grade", options.impl]
+    for name, value in options.not_default().items():
+        for one in value if isinstance(value, tuple) else (value,):
+            words += [f"--{name.replace('_', '-')}", *_words(one)]
+    return shlex.join(words)
+
+
+def _words(value: Any) -> list[str]:
+    """The value of an option as words of a command; none for a flag."""
+    if value is True:
+        return []
+    return [f"{value:g}" if isinstance(value, float) else str(value)]
 
 
 def command_line() -> str:

@@ -1,17 +1,14 @@
 """The first steps of a grading run in pytest, before anything heavy is imported.
 
-Options are checked and the candidate is found first. Then the candidate's folders are taken off the
-judge's `sys.path`, so that its `numpy.py` or `tabulate.py` is not imported in place of the real
-one. Only then comes the rest of the suite.
+Options are checked and the candidate is found first (`opening`). Only then comes the rest of the
+suite.
 """
 
 from __future__ import annotations
 
 import contextlib
 import signal
-import site
 import sys
-import sysconfig
 import threading
 from pathlib import Path
 from types import FrameType
@@ -19,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from conformance.candidate.resolve import Submission, resolve
 from conformance.errors import ConformanceError, UsageError, internal_error
+from conformance.opening import forget_paths, resolved
 from conformance.options import OPTIONS, GradeOptions, command_line
 from conformance.plugin import IMPL
 from conformance.spec import COMPONENTS_FOLDER, component_names
@@ -56,7 +53,7 @@ def _prepare(config: pytest.Config) -> None:
     options = _options(config)
     submission = None
     try:
-        submission = _resolved(options, cwd)
+        submission = resolved(options.impl, cwd)
         forget_paths(submission.root)
 
         from conformance.grading import Grading
@@ -88,14 +85,6 @@ def _options(config: pytest.Config) -> GradeOptions:
     return GradeOptions.parse(config.getoption(IMPL), given, command_line())
 
 
-def _resolved(options: GradeOptions, cwd: Path) -> Submission:
-    try:
-        return resolve(options.impl, cwd=cwd)
-    except (OSError, ValueError) as error:  # a name that is too long, a folder that cannot be read
-        reason = getattr(error, "strerror", None) or error
-        raise UsageError(f"--impl={options.impl[:200]}: {reason}") from None
-
-
 def _tell_report(options: GradeOptions, cwd: Path, error: ConformanceError) -> None:
     """Nothing will be graded: the report of an earlier run must not be taken for this one's."""
     if options.report is not None:
@@ -103,20 +92,6 @@ def _tell_report(options: GradeOptions, cwd: Path, error: ConformanceError) -> N
 
         with contextlib.suppress(UsageError):  # the folder itself may be what is wrong
             record_error(cwd / options.report, error)
-
-
-def forget_paths(root: Path) -> None:
-    """Take the submission's folders off `sys.path`; the standard library and packages stay."""
-    ours = Path(__file__).resolve().parents[1]
-    names = ("stdlib", "platstdlib", "purelib", "platlib")
-    kept = [Path(sysconfig.get_path(name)).resolve() for name in names]
-    kept += [Path(site.getusersitepackages()).resolve()] if site.ENABLE_USER_SITE else []
-    for entry in list(sys.path):
-        path = Path(entry or ".").resolve()
-        if not path.is_relative_to(root) or path == ours:
-            continue
-        if not any(path.is_relative_to(folder) for folder in kept):
-            sys.path.remove(entry)
 
 
 def _refuse(config: pytest.Config, error: ConformanceError) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,11 +28,13 @@ class Recorder:
     UsageError when the folder cannot be written.
     """
 
-    def __init__(self, options: GradeOptions, submission: Submission, cwd: Path) -> None:
+    def __init__(
+        self, options: GradeOptions, submission: Submission, cwd: Path, folder: Path
+    ) -> None:
         self.options = options
         self.submission = submission
         self.cwd = cwd
-        self.folder = report_folder(options, submission.name, cwd)
+        self.folder = folder
         self.results = self.folder / RESULTS_NAME
         self.writer = ResultsWriter(self.results)
         self.started = False
@@ -112,16 +114,22 @@ def requirements(selected: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for owner in selected for name in component_spec(owner).requirements)
 
 
-def report_folder(options: GradeOptions, name: str, cwd: Path) -> Path:
+def report_folder(
+    options: GradeOptions, name: str, cwd: Path, narrowed: Sequence[object] = ()
+) -> Path:
     """The folder for the reports on a candidate of that name.
 
-    To repeat a single check must not replace the report that it was found in.
+    A run of a part must not replace the report on the whole: a repeated check goes to `replay`
+    below it, all else that is narrowed to `partial`. `narrowed` are values of pytest's own options
+    that take checks away; empty ones do nothing.
     """
     if options.report is not None:
         return cwd / options.report
     kept = "".join(c if c.isalnum() or c in "-_." else "_" for c in name).strip(".")[:100]
     folder = cwd / "reports" / (kept or "candidate")
-    return folder / "replay" if options.check else folder
+    if options.check:
+        return folder / "replay"
+    return folder / "partial" if options.component or options.dtype or any(narrowed) else folder
 
 
 def record_error(folder: Path, error: ConformanceError) -> None:

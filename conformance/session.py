@@ -7,7 +7,6 @@ run, `run` runs one of them. With pytest-xdist each of its processes has a `Grad
 from __future__ import annotations
 
 import difflib
-import shlex
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -15,14 +14,14 @@ from functools import cached_property
 from typing import Any
 
 from conformance.adapters import COURSE_FUNCTIONS, OPTIONAL_FUNCTIONS
-from conformance.candidate.limits import GIB, Limits
 from conformance.candidate.messages import Call, Description, Outcome
-from conformance.candidate.process import Worker
 from conformance.candidate.resolve import Submission
+from conformance.counterexample.keep import Keeper
 from conformance.diagnosis.doctor import Doctor
 from conformance.errors import InternalError, LoadError, UsageError, internal_error
 from conformance.golden.load import GoldenStore, fixtures_folder
-from conformance.options import GradeOptions
+from conformance.opening import opened
+from conformance.options import GradeOptions, grade_command
 from conformance.report import CheckRecord, Details, Diagnosis
 from conformance.spec import Level, component_names
 from conformance.suite.check import Check, checks, included
@@ -70,6 +69,7 @@ class GradingRun:
     caller: Caller
     description: Description | None = None
     golden: GoldenStore = field(default_factory=GoldenStore)
+    keeper: Keeper | None = None
     started: float = field(default_factory=time.monotonic)
     _selected: tuple[str, ...] | None = None
     _plan: list[Check] | None = None
@@ -85,25 +85,7 @@ class GradingRun:
         named_components(options, submission)
         _require_checks(options.check)
         golden = GoldenStore(fixtures_folder())
-        if options.in_process:
-            from conformance.candidate.inprocess import InProcess
-
-            inside = InProcess(submission, options.device, seed=options.seed)
-            return cls(options, submission, inside, golden=golden)
-        limits = Limits(
-            call_seconds=options.timeout,
-            import_seconds=options.import_timeout,
-            memory_bytes=int(options.memory * GIB),
-        )
-        worker = Worker(
-            submission,
-            python=options.python,
-            device=options.device,
-            limits=limits,
-            seed=options.seed,
-        )
-        worker.start()
-        return cls(options, submission, worker, golden=golden)
+        return cls(options, submission, opened(options, submission), golden=golden)
 
     def describe(self) -> Description:
         """What the candidate offers; waits for its import. Raises LoadError."""
@@ -283,6 +265,7 @@ class GradingRun:
                         "source": check.requirement.source,
                         "dtype": check.dtype,
                         "replay": self.replay(check),
+                        **self.kept(check, result),
                     }
                 )
             )
@@ -298,6 +281,10 @@ class GradingRun:
             seconds=round(result.seconds, 6),
             details=details,
         ).to_json()
+
+    def kept(self, check: Check, result: CheckResult) -> dict[str, str]:
+        """Where the input of a failed check is stored, as entries of the report's details."""
+        return {} if self.keeper is None else self.keeper.keep(check, result, self.context())
 
     def diagnosis(self, check: Check, result: CheckResult) -> Diagnosis | None:
         """The likely mistake behind a failed check. An error of ours in here costs no verdict."""
@@ -322,11 +309,7 @@ class GradingRun:
     def replay(self, check: Check) -> str:
         """The command that runs this one check again on the same inputs."""
         options = replace(self.options, component=(), check=(check.id,), report=None)
-        words = ["conformance", "grade", options.impl]
-        for name, value in options.not_default().items():
-            for one in value if isinstance(value, tuple) else (value,):
-                words += [f"--{name.replace('_', '-')}", *_words(one)]
-        return shlex.join(words)
+        return grade_command(options)
 
 
 def named_components(options: GradeOptions, submission: Submission) -> set[str] | None:
@@ -356,13 +339,6 @@ def _require_checks(wanted: Iterable[str]) -> None:
             close = difflib.get_close_matches(one[:100], ids, n=3, cutoff=0.4)
             hint = f"; did you mean {' or '.join(close)}?" if close else ""
             raise UsageError(f"--check {one}: there is no such check{hint}")
-
-
-def _words(value: Any) -> list[str]:
-    """The value of an option as words of a command; none for a flag."""
-    if value is True:
-        return []
-    return [f"{value:g}" if isinstance(value, float) else str(value)]
 
 
 def _checks_of(name: str) -> list[Check]:

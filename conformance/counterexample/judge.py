@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from conformance.candidate.messages import Outcome, Reply
@@ -24,7 +24,7 @@ class Judgement:
     what: str = "the result"
     bound: Bound | None = None
     got: Any = None
-    difference: Difference = Difference()
+    difference: Difference = field(default_factory=Difference)
 
     @property
     def open(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from conformance import adapters
 from conformance.candidate.messages import Outcome
 from conformance.counterexample.form import Counterexample
 from conformance.counterexample.judge import judge
-from conformance.errors import ConformanceError, UsageError
-from conformance.numerics.ensemble import Bounds
+from conformance.errors import ConformanceError
 from conformance.options import GradeOptions
 from conformance.report.files import write_bytes
 from conformance.report.stream import COUNTEREXAMPLES
@@ -131,14 +132,14 @@ def _evaluated(check: Check, example: Example, context: Context) -> Example:
 
 def _callable(owner: Component, example: Example) -> bool:
     """Whether these are arguments of the adapter function (a law may hold other things)."""
-    first = owner.cases[0]
-    return set(example.arguments) == set(first.arguments(first.dtypes[0]))
+    try:
+        inspect.signature(getattr(adapters, owner.function)).bind(**example.arguments)
+    except TypeError:
+        return False
+    return True
 
 
 def _numbers(example: Example) -> int:
-    """How many numbers the largest part of a file would have."""
-    parts = [size(example.arguments), int(np.size(example.cotangent))]
-    bounds = example.bounds or Bounds
-    if isinstance(bounds, Bounds):
-        parts.append(bounds.result.expected.size)
-    return max(parts)
+    """How many numbers the input has, or what is expected where that is more."""
+    expected = example.bounds.result.expected.size if example.bounds else 0
+    return max(size(example.arguments), expected)

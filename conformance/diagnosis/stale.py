@@ -23,33 +23,42 @@ def stale_arguments(
 ) -> tuple[str, ...]:
     """The arguments of which another call's explain a wrong answer; empty when none do.
 
-    One argument at a time, then two: each is replaced by that of another call where it fits.
+    One argument at a time, then all weights, then two: each is replaced by that of another call
+    where it fits.
     """
     arguments = failing.example.arguments
     right = Hypothesis((), owner.oracle)
-    tried = 0
-    for count in (1, 2):
-        for example in earlier:
-            for names in itertools.combinations(_other(arguments, example.arguments), count):
-                if tried == TRIED:
-                    return ()
-                tried += 1
-                changed = {**arguments, **{name: example.arguments[name] for name in names}}
-                if right.fits(replace(failing, example=_with(failing.example, changed))):
-                    return names
+    ways = (_one, lambda names: _weights(owner, names), _two)
+    tried = ((names, e) for way in ways for e in earlier for names in way(_other(arguments, e)))
+    for names, example in itertools.islice(tried, TRIED):
+        changed = {**arguments, **{name: example.arguments[name] for name in names}}
+        older = replace(failing.example, arguments=changed)
+        if right.fits(replace(failing, example=older)):
+            return names
     return ()
 
 
-def _with(example: Example, arguments: Mapping[str, Any]) -> Example:
-    return replace(example, arguments=arguments)
+def _one(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    return ((name,) for name in names)
 
 
-def _other(arguments: Mapping[str, Any], older: Mapping[str, Any]) -> Iterator[str]:
+def _two(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    return itertools.combinations(names, 2)
+
+
+def _weights(owner: Component, names: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    weights = tuple(name for name in names if name in owner.parameters)
+    if len(weights) > 2:
+        yield weights
+
+
+def _other(arguments: Mapping[str, Any], older: Example) -> Sequence[str]:
     """Arguments that both calls have in the same form and that differ."""
-    for name, value in arguments.items():
-        other = older.get(name)
-        if _same_form(value, other) and not _equal(value, other):
-            yield name
+    return [
+        name
+        for name, value in arguments.items()
+        if _same_form(value, other := older.arguments.get(name)) and not _equal(value, other)
+    ]
 
 
 def _same_form(value: Any, other: Any) -> bool:

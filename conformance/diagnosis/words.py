@@ -107,10 +107,17 @@ def kept(owner: Component, names: Sequence[str], possible: Sequence[Fault]) -> D
     return _named(
         owner,
         possible,
-        f"It answers as if {' and '.join(names)} were that of an earlier call.",
+        f"It answers as if {_listed(names)} of an earlier call.",
         "What is kept between calls, and by what is it found again?",
-        f"the wrong answer is right for {' and '.join(names)} of another call",
+        f"the wrong answer is right for {', '.join(names)} of another call",
     )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """ "theta were that" or "q, k and v were those"."""
+    if len(names) == 1:
+        return f"{names[0]} were that"
+    return f"{', '.join(names[:-1])} and {names[-1]} were those"
 
 
 def unsteady(owner: Component, possible: Sequence[Fault]) -> Diagnosis:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from conformance.errors import ExitCode
 from conformance.report.failures import Failure
@@ -43,11 +44,24 @@ def next_step(
         return _again("Mend what the message says.", command)
     if verdict.kind is VerdictKind.ERROR:
         return _again("If it happens again, report it and attach results.jsonl.", command)
+    if passes_as_far_as_asked(header, verdict):
+        these = "This check passes" if header.collected == 1 else "These checks pass"
+        return NextStep(f"{these} now; for a verdict run the whole.")
     if header and (header.deselected or not header.complete_selection):
-        return NextStep("For a verdict, run it again without -k, paths and other filters.")
+        return NextStep("For a verdict, run it again without --check, -k and other filters.")
     if verdict.whole:
         return _again("Remove the cause given above.", command)
     return _again("Let the run come to its end.", command)
+
+
+def passes_as_far_as_asked(header: Header | None, verdict: Verdict) -> TypeGuard[Header]:
+    """Whether a part of the checks was selected, and all of these passed."""
+    if header is None or verdict.kind is not VerdictKind.INCOMPLETE or header.in_process:
+        return False
+    narrowed = bool(header.deselected) or not header.complete_selection
+    ran = sum(tally.total for c in verdict.components for tally in c.levels.values())
+    passed = sum(c.passed for c in verdict.components)
+    return narrowed and ran == passed == header.collected > 0
 
 
 def _again(advice: str, command: str) -> NextStep:

@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from conformance.report.model import Candidate, CheckRecord, Header, Results
+from conformance.report.model import Candidate, CheckRecord, Details, Header, Results
 from conformance.report.verdict import ComponentResult, Verdict, judge
 
 REPORT_SCHEMA = "transformer-conformance/report/1"
@@ -60,9 +60,21 @@ def _check(check: CheckRecord) -> dict[str, Any]:
         "outcome": str(check.outcome),
         "message": check.message,
         "diagnosis": check.diagnosis.to_json() if check.diagnosis else None,
+        "counterexample": _counterexample(check.details),
         "margin": _finite(check.margin),
         "seconds": check.seconds,
     }
+
+
+def _counterexample(details: Details | None) -> dict[str, Any] | None:
+    if details is None:
+        return None
+    found = {
+        "file": details.counterexample,
+        "command": details.counterexample_replay,
+        "note": details.counterexample_note,
+    }
+    return found if any(found.values()) else None
 
 
 def _environment(results: Results, verdict: Verdict) -> dict[str, Any]:

@@ -54,8 +54,8 @@ class Diagnosis:
 
     `fault` is its id in the catalogue ("a + b" for two together, empty where none fits and
     `sentence` describes what was seen). `component` is where the mistake is, which may be a part of
-    what was graded. `certainty` is one of `CERTAINTIES`, `basis` says what it rests on, `others` are
-    the faults that fit as well.
+    what was graded. `certainty` is one of `CERTAINTIES`, `basis` says what it rests on, `others`
+    are the faults that fit as well.
     """
 
     fault: str
@@ -79,7 +79,9 @@ class Details:
     """All that helps to understand one check; every entry may be absent.
 
     `error` and `tolerance` are numbers or words; `where` is the place of the worst entry, for
-    example "index [0, 3, 2]"; `replay` is a command.
+    example "index [0, 3, 2]"; `replay` is a command. `counterexample` is the file that holds the
+    input and `counterexample_replay` the command that asks it again; `counterexample_note` says why
+    there is no file.
     """
 
     sentence: str | None = None
@@ -97,6 +99,9 @@ class Details:
     replay: str | None = None
     printed: str | None = None
     traceback: str | None = None
+    counterexample: str | None = None
+    counterexample_replay: str | None = None
+    counterexample_note: str | None = None
 
     @classmethod
     def from_json(cls, value: Any) -> Details:

@@ -12,6 +12,7 @@ from the lines, a run that was interrupted, no footer.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections import Counter
@@ -36,6 +37,9 @@ from conformance.report.shape import RecordError
 RESULTS_NAME = "results.jsonl"
 JSON_NAME = "report.json"
 MARKDOWN_NAME = "report.md"
+COUNTEREXAMPLES = "counterexamples"
+"""Folder beside the report that holds the inputs of failed checks."""
+
 MAX_PROBLEMS = 20
 """More problems than these are counted, not listed."""
 
@@ -43,9 +47,10 @@ MAX_PROBLEMS = 20
 class ResultsWriter:
     """Writes one results file, line by line.
 
-    Opening it removes the results and the reports of an earlier run from that folder: a report that
-    says "conforming" must never lie beside a run that was killed.  The file is created afresh, so a
-    link that lies there is not followed.  UsageError when the folder cannot be written.
+    Opening it removes the results, the reports and the counterexamples of an earlier run from that
+    folder: a report that says "conforming" must never lie beside a run that was killed.  The file
+    is created afresh, so a link that lies there is not followed.  UsageError when the folder cannot
+    be written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -56,6 +61,7 @@ class ResultsWriter:
             path.parent.mkdir(parents=True, exist_ok=True)
             for old in (path, path.with_name(JSON_NAME), path.with_name(MARKDOWN_NAME)):
                 old.unlink(missing_ok=True)
+            _remove_counterexamples(path.with_name(COUNTEREXAMPLES))
             self._file = path.open("xb")
         except OSError as error:
             reason = error.strerror or str(error)
@@ -113,6 +119,17 @@ class ResultsWriter:
             self._file.flush()
         except (OSError, ValueError) as error:
             raise InternalError(f"cannot write results to {self.path}: {error}") from error
+
+
+def _remove_counterexamples(folder: Path) -> None:
+    """Remove the files of an earlier run, and their folder unless somebody else uses it."""
+    if folder.is_symlink() or not folder.is_dir():
+        folder.unlink(missing_ok=True)
+        return
+    for old in folder.glob("*.safetensors"):
+        old.unlink()
+    with contextlib.suppress(OSError):  # it holds files of others
+        folder.rmdir()
 
 
 def _check(data: Mapping[str, Any]) -> CheckRecord:

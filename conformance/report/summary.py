@@ -14,7 +14,13 @@ from conformance.report.text import one_line, wrap
 from conformance.report.verdict import ComponentResult, Status, Verdict, judge
 
 FIRST = 5
-"""So many failures are named; the report has them all."""
+"""So many failures are named, or one of each component if that is more; the report has them all."""
+
+MOST = 12
+"""No more components than this have their first failure named."""
+
+NAMED = 6
+"""So many unmet requirements that do not count are named."""
 
 
 def summary_text(
@@ -27,20 +33,25 @@ def summary_text(
 ) -> str:
     """Verdict, table by component, the first failures in two lines each, where the report is.
 
+    Each component that fails has its first failure named; unmet SHOULDs are named in one line.
+
     `encoding` is that of the stream it will be written to; what that cannot show becomes ASCII.
     """
     verdict = verdict or judge(results)
     name = results.header.candidate.name if results.header else ""
     counted = results.header.counted if results.header else COUNTED["must"]
     absent = {c.name for c in verdict.components if c.status is Status.NOT_IMPLEMENTED}
-    told = (c for c in results.ordered() if c.level in counted and c.component not in absent)
+    told = [c for c in results.ordered() if c.component not in absent]
     names = [component.name for component in verdict.components]
-    failures = group(told, names, results.header.requirements if results.header else ())
+    order = results.header.requirements if results.header else ()
+    failures = group((c for c in told if c.level in counted), names, order)
+    advised = group((c for c in told if c.level not in counted), names, order)
     parts = [
         _verdict(verdict, name, width),
         _table(verdict.components),
         _missing(results, absent, width),
         _failures(failures, width),
+        _advised(advised, width),
         _next(results, verdict, failures, width),
         f"Report: {folder / MARKDOWN_NAME}" if folder else "",
     ]
@@ -88,13 +99,34 @@ def _table(components: Sequence[ComponentResult]) -> str:
 def _failures(failures: Sequence[Failure], width: int) -> str:
     if not failures:
         return ""
-    rest = sum(failure.size for failure in failures[FIRST:])
+    named = _named(failures)
+    rest = sum(failure.size for failure in failures) - sum(failure.size for failure in named)
     lines = ["What went wrong:" if not rest else "What went wrong first:"]
-    for failure in failures[:FIRST]:
+    for failure in named:
         lines += _two_lines(failure, width)
     if rest:
         lines.append(f"… and {plural(rest, 'more failed check')}, see the report.")
     return "\n".join(lines)
+
+
+def _named(failures: Sequence[Failure]) -> list[Failure]:
+    """The first failure of each component, and further ones as long as there is room."""
+    firsts = list({f.component: f for f in reversed(failures)}.values())[::-1]
+    kept = firsts[:MOST]
+    others = [f for f in failures if f not in kept]
+    kept += others[: max(0, FIRST - len(kept))]
+    return [failure for failure in failures if failure in kept]
+
+
+def _advised(failures: Sequence[Failure], width: int) -> str:
+    """One line on what is only advised."""
+    unmet = [failure for failure in failures if failure.level == "SHOULD"]
+    names = list(dict.fromkeys(name for failure in unmet for name in failure.requirements))
+    if not names:
+        return ""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    text = f"Unmet SHOULDs, which do not count ({len(names)}): {', '.join(names[:NAMED])}{more}"
+    return one_line(text, width)
 
 
 def _two_lines(failure: Failure, width: int) -> list[str]:

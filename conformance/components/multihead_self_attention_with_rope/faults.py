@@ -20,7 +20,6 @@ from conformance.components.multihead_self_attention_with_rope.oracle import (
     rotated_heads,
     rotated_rows,
 )
-from conformance.components.rope.faults_positions import beyond
 from conformance.definitions import replaced
 from conformance.diagnosis.catalogue import Mistakes
 from conformance.diagnosis.refusal import refusing
@@ -91,13 +90,6 @@ def frequencies_of_model_width(x: Array, positions: np.ndarray, theta: float, li
     parts = [x, *(x * 0.0 for _ in range(num_heads - 1))]
     wide = m.reshape(m.stack(parts, axis=-2), (*x.shape[:-1], num_heads * d_k))
     return rotated_rows(wide, positions, theta, limit)[..., :d_k]
-
-
-@fault("mha-rope-positions-from-one", "rotated_rows")
-def positions_from_one(x: Array, positions: np.ndarray, theta: float, limit: int) -> Array:
-    if beyond(positions + 1, limit):
-        raise ValueError("a position behind the end of the table")
-    return rotated_rows(x, positions + 1, theta, limit)
 
 
 # --- which positions ----------------------------------------------------------------------------
