@@ -79,13 +79,8 @@ def parser() -> argparse.ArgumentParser:
     _add_report(
         _command(commands, "report", report, "write the reports anew from recorded results")
     )
-    _command(
-        commands, "explain", explain, "show a requirement with its checks, or list them"
-    ).add_argument(
-        "requirement",
-        nargs="?",
-        metavar="REQUIREMENT",
-        help="an id such as RMSNORM-EPS, or a component; without it, everything is listed",
+    _add_explain(
+        _command(commands, "explain", explain, "show a requirement with its checks, or list them")
     )
     _add_fixtures(commands.add_parser("fixtures", help="build or verify the golden vectors"))
     _command(
@@ -143,6 +138,19 @@ def _add_option(
             action="append" if option.many else "store",
             help=words,
         )
+
+
+def _add_explain(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "requirement",
+        nargs="?",
+        metavar="REQUIREMENT",
+        help="an id such as RMSNORM-EPS, or a component; without it, everything is listed",
+    )
+    command.add_argument(
+        "--coverage", action="store_true", help="a table of what is checked in each component"
+    )
+    command.add_argument("--markdown", action="store_true", help="that table as Markdown")
 
 
 def _add_report(command: argparse.ArgumentParser) -> None:
@@ -228,7 +236,16 @@ def report(options: argparse.Namespace) -> int:
 
 
 def explain(options: argparse.Namespace) -> int:
-    """Print what is demanded and why."""
+    """Print what is demanded and why, or what is covered."""
+    if options.coverage:
+        from conformance.coverage import coverage_markdown, coverage_text
+
+        if options.requirement is not None:
+            raise UsageError("--coverage is about all components; leave out the name")
+        print(coverage_markdown() if options.markdown else coverage_text())
+        return 0
+    if options.markdown:
+        raise UsageError("--markdown goes with --coverage")
     from conformance.explain import explain_text
 
     print(explain_text(options.requirement))

@@ -228,13 +228,16 @@ def judged(chosen: Iterable[Mutant], jobs: int) -> Iterator[tuple[Mutant, Verdic
 
 def suite_hash() -> str:
     """Hash of all that a verdict depends on beside the mutant itself."""
-    root = HERE.parent
-    wanted = ("components/*/*.py", "components/*/spec.toml", "candidate/*.py", "golden/*.py")
-    patterns = (*wanted, "numerics/*.py", "suite/*.py", "*.py")
-    files = [path for pattern in patterns for path in (root / "conformance").glob(pattern)]
+    package = HERE.parent / "conformance"
+    patterns = ("components/*/*.py", "components/*/spec.toml", "suite/*.py", "numerics/*.py")
+    asking = ("encode", "frames", "inprocess", "messages", "worker")
+    files = [path for pattern in patterns for path in package.glob(pattern)]
+    files = [path for path in files if not path.name.startswith("faults")]
+    files += [package / "candidate" / f"{name}.py" for name in asking]
+    files += [package / name for name in ("definitions.py", "spec.py", "golden/load.py")]
     files += [*mutants.FOLDER.glob("*.py"), fixtures_folder() / "manifest.json"]
     digest = hashlib.sha256()
-    for path in sorted(path for path in files if not path.name.startswith("faults")):
+    for path in sorted(files):
         digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()
 

@@ -277,6 +277,7 @@ def _with_adapters(
     ignored: Sequence[str] = (),
     modules: Mapping[str, str] | None = None,
 ) -> Submission:
+    _must_be_text(source.path)
     base, module = _package_of(source.path, source, root)
     search_path = project.search_path(base, root, source.path.parent)
     return Submission(
@@ -296,6 +297,13 @@ def _with_adapters(
         ),
         workdir=project.workdir(source.path, base, root),
     )
+
+
+def _must_be_text(path: Path) -> None:
+    """LoadError for an adapters file that is no text of a kind that Python reads."""
+    problem = sources.damage(path)
+    if problem:
+        raise LoadError(f"{path} {problem}")
 
 
 def _name(root: Path, base: Path) -> str:
@@ -333,6 +341,8 @@ def _by_classes(folder: Path, modules: Mapping[str, str]) -> Submission:
 
 def _nothing_found(folder: Path) -> str:
     empty = [p for p in (folder / "adapters.py", folder / "tests" / "adapters.py") if p.is_file()]
+    for path in empty:
+        _must_be_text(path)
     start = f"{folder} has neither an adapters.py with functions such as run_linear"
     if empty:
         start = f"{empty[0]} has no functions such as run_linear, and {folder} has neither others"

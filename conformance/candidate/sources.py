@@ -7,6 +7,7 @@ that the candidate will run under, so a syntax error is never raised here; the w
 from __future__ import annotations
 
 import ast
+import codecs
 import os
 import re
 from collections import deque
@@ -93,6 +94,21 @@ def _content(path: Path) -> bytes:
         raise OSError(f"{path} is not a regular file")
     with path.open("rb") as file:
         return file.read(MAX_BYTES)
+
+
+def damage(path: Path) -> str:
+    """Why no Python can read this file as source, as the rest of a sentence; empty if it can."""
+    try:
+        content = _content(path)
+    except OSError:
+        return ""
+    place = content.find(b"\0")
+    if place < 0:
+        return ""
+    if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) or content[1:4:2] == b"\0\0":
+        return "is text in UTF-16, which Python does not read; save it as UTF-8"
+    line = content.count(b"\n", 0, place) + 1
+    return f"holds a NUL byte in line {line}, so it is no Python source; save it as plain UTF-8"
 
 
 def _unparsed(path: Path) -> Source:

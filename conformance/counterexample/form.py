@@ -7,6 +7,7 @@ the JSON text in the metadata. `docs/counterexamples.md` describes both.
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from conformance import SPEC_VERSION, __version__
+from conformance import SPEC_VERSION, __version__, adapters
 from conformance.adapters import COURSE_FUNCTIONS, OPTIONAL_FUNCTIONS
 from conformance.candidate.encode import encode_call
 from conformance.candidate.messages import Call, Outcome
@@ -80,6 +81,7 @@ class Counterexample:
             "case": self.case,
             "why": self.why,
             "arguments": list(self.arguments),
+            "dictionaries": {n: list(v) for n, v in _dictionaries(self.arguments).items()},
             "parameters": _parameters(self.arguments),
             "how": {name: _plain(value) for name, value in self.how.items()},
             "wrt": list(self.wrt),
@@ -111,6 +113,15 @@ class Counterexample:
         return {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}
 
 
+def accepts(function: str, arguments: Mapping[str, Any]) -> bool:
+    """Whether an adapter function can be called with these arguments."""
+    try:
+        inspect.signature(getattr(adapters, function)).bind(**arguments)
+    except TypeError:
+        return False
+    return True
+
+
 def from_head(head: Head) -> Counterexample:
     """The counterexample in a file whose head has been read; UsageError when it is none."""
     try:
@@ -126,7 +137,7 @@ def _assembled(values: Mapping[str, Any], tensors: dict[str, np.ndarray]) -> Cou
     component, function = values["component"], values["function"]
     if FUNCTIONS.get(component) != function or not values["check"].startswith(f"{component}::"):
         raise RecordError("check, component and function do not belong together")
-    arguments = {n: _argument(n, values["parameters"], tensors) for n in values["arguments"]}
+    arguments = {n: _argument(n, values, tensors) for n in values["arguments"]}
     cotangent = tensors.pop("cotangent", None)
     bounds = None
     if "result/expected" in tensors:
@@ -136,6 +147,8 @@ def _assembled(values: Mapping[str, Any], tensors: dict[str, np.ndarray]) -> Cou
         missing = [name for name in values["wrt"] if name not in gradients]
         if missing:
             raise RecordError(f"there is no expected gradient of {missing[0]}")
+    if not accepts(function, arguments):
+        raise RecordError(f"{function} does not take the arguments {', '.join(arguments):.200}")
     if tensors:
         raise RecordError(f"tensor {min(tensors)[:200]!r} belongs to nothing")
     return Counterexample(
@@ -152,21 +165,24 @@ def _assembled(values: Mapping[str, Any], tensors: dict[str, np.ndarray]) -> Cou
     )
 
 
-def _argument(name: str, parameters: Mapping[str, Any], tensors: dict[str, np.ndarray]) -> Any:
-    if name in parameters:
-        return parameters[name]
-    if f"argument/{name}" in tensors:
-        return tensors.pop(f"argument/{name}")
-    start = f"argument/{name}/"
-    keys = [key for key in tensors if key.startswith(start)]
-    return {key.removeprefix(start): tensors.pop(key) for key in keys}
+def _argument(name: str, values: Mapping[str, Any], tensors: dict[str, np.ndarray]) -> Any:
+    if name in values["parameters"]:
+        return values["parameters"][name]
+    if name in values["dictionaries"]:
+        keys = values["dictionaries"][name]
+        return {key: _taken(f"argument/{name}/{key}", tensors) for key in keys}
+    return _taken(f"argument/{name}", tensors)
+
+
+def _taken(name: str, tensors: dict[str, np.ndarray]) -> np.ndarray:
+    try:
+        return tensors.pop(name)
+    except KeyError:
+        raise RecordError(f"the tensor {name[:200]!r} is missing") from None
 
 
 def _bound(name: str, tensors: dict[str, np.ndarray]) -> Bound:
-    try:
-        expected, tolerance = (tensors.pop(f"{name}/{part}") for part in ("expected", "tolerance"))
-    except KeyError as error:
-        raise RecordError(f"the tensor {error} is missing") from None
+    expected, tolerance = (_taken(f"{name}/{part}", tensors) for part in ("expected", "tolerance"))
     if expected.dtype != np.float64 or tolerance.dtype.kind != "f":
         raise RecordError(f"{name}: expected values and tolerances are not float64")
     if expected.shape != tolerance.shape:
@@ -180,6 +196,11 @@ def _must_fit(bounds: Bounds, cotangent: Any) -> None:
 
 
 # -- plain values --------------------------------------------------------------------------------
+
+
+def _dictionaries(arguments: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The arguments that are dictionaries of tensors; the order of their entries is kept."""
+    return {name: value for name, value in arguments.items() if isinstance(value, Mapping)}
 
 
 def _parameters(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -220,6 +241,10 @@ def _few(value: Any) -> int:
     return number
 
 
+def _each_keys(value: Any) -> dict[str, tuple[str, ...]]:
+    return {name: shape.texts(item) for name, item in shape.mapping(value).items()}
+
+
 def _layouts(value: Any) -> dict[str, str]:
     return {name: shape.text(item) for name, item in shape.mapping(value).items()}
 
@@ -253,6 +278,7 @@ _DESCRIPTION: Mapping[str, Convert] = {
     "case": shape.text,
     "why": shape.text,
     "arguments": shape.texts,
+    "dictionaries": _each_keys,
     "parameters": _each_parameter,
     "how": _how,
     "wrt": shape.texts,

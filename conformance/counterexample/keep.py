@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -11,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from conformance import adapters
 from conformance.candidate.messages import Outcome
-from conformance.counterexample.form import Counterexample
+from conformance.counterexample.form import Counterexample, accepts
 from conformance.counterexample.judge import judge
 from conformance.errors import ConformanceError
 from conformance.options import GradeOptions
@@ -21,7 +19,6 @@ from conformance.report.files import write_bytes
 from conformance.report.stream import COUNTEREXAMPLES
 from conformance.suite.case import size
 from conformance.suite.check import Check
-from conformance.suite.component import Component
 from conformance.suite.failure import CheckResult
 from conformance.suite.grader import Context, Example, Grader
 
@@ -63,7 +60,7 @@ class Keeper:
             return {"counterexample_note": f"not stored, which is our mistake: {error!r:.300}"}
 
     def _kept(self, check: Check, result: CheckResult, example: Example) -> dict[str, str]:
-        if not _callable(check.component, example):
+        if not accepts(check.component.function, example.arguments):
             return {"counterexample_note": "not stored: it is not the input of one call"}
         if _numbers(example) > LARGEST:
             reason = f"the input has more than {LARGEST:,} numbers"
@@ -128,15 +125,6 @@ def _evaluated(check: Check, example: Example, context: Context) -> Example:
             return Grader(check.component, check.dtype, context).bounded(example)
     except Exception:  # an input made for another purpose; nothing is claimed about it then
         return example
-
-
-def _callable(owner: Component, example: Example) -> bool:
-    """Whether these are arguments of the adapter function (a law may hold other things)."""
-    try:
-        inspect.signature(getattr(adapters, owner.function)).bind(**example.arguments)
-    except TypeError:
-        return False
-    return True
 
 
 def _numbers(example: Example) -> int:

@@ -58,7 +58,8 @@ def behind(check: Check, result: CheckResult, signs: Signs) -> Diagnosis | None:
     if signs.wrong:
         return None
     if result.outcome is Outcome.RAISED and re.search(IN_PLACE, result.message):
-        possible = [f for f in own if f.visible == "purity"]
+        possible = [f for f in own if f.visible == "purity" and "dictionary" not in f.message]
+        possible = possible or [f for f in own if f.visible == "gradient"]
     else:
         possible = [f for f in own if check.requirement.id in f.requirements]
         possible = [f for f in possible if _reads_like(f, result, signs.raises)]

@@ -32,6 +32,7 @@ class Fault:
     `visible` says where it shows (one of `VISIBLE`), `requirements` which requirements state that
     it is wrong, `message` (a regular expression) how the failure of one of them reads where several
     faults break the same ones. `stale` names the arguments of which an earlier call's are used.
+    `alone` marks a mistake that means nothing inside a larger component.
     `same_as` names the fault that this one is: one of a part, seen from a component that is built
     on it, or one of the same component that gives the same numbers. `pieces` are the functions that
     replace pieces of the definition; without any it cannot be expressed as a wrong definition.
@@ -47,6 +48,7 @@ class Fault:
     requirements: tuple[str, ...] = ()
     message: str = ""
     stale: tuple[str, ...] = ()
+    alone: bool = False
     same_as: str = ""
     pieces: Pieces = field(default_factory=lambda: NOTHING, compare=False)
 
@@ -132,6 +134,7 @@ def _fault(component: str, entry: Mapping[str, Any], pieces: Pieces) -> Fault:
         requirements=tuple(entry.get("requirements", ())),
         message=entry.get("message", ""),
         stale=tuple(entry.get("stale", ())),
+        alone=bool(entry.get("alone", False)),
         same_as=same_as,
         pieces=pieces,
     )

@@ -13,7 +13,7 @@ from conformance.diagnosis import behaviour, words
 from conformance.diagnosis.catalogue import Fault, wrong
 from conformance.diagnosis.conditions import condition
 from conformance.diagnosis.match import Hypothesis, Match
-from conformance.diagnosis.observe import LARGEST, Observation, observe, pool
+from conformance.diagnosis.observe import LARGEST, LARGEST_FAILING, Observation, observe, pool
 from conformance.diagnosis.search import fitting, narrowed, pairs, singles, used_pieces
 from conformance.diagnosis.stale import stale_arguments
 from conformance.errors import InternalError
@@ -127,7 +127,7 @@ class Doctor:
             return None
         if reply.outcome is Outcome.PASSED and not reply.outputs:
             return None
-        if size(example.arguments) > LARGEST or not _complete(check.component, example):
+        if size(example.arguments) > LARGEST_FAILING or not _complete(check.component, example):
             return None
         try:
             bounded = self._grader(check.component, check.dtype).bounded(example)
@@ -232,8 +232,7 @@ class Doctor:
     def _changes(self, chart: Chart, failing: Observation | None) -> bool:
         """Whether answers change from call to call, so that no definition can predict them."""
         wrong_values = [o for o in self._seen(chart, failing) if o.wrong_value]
-        smallest = min(wrong_values, key=lambda o: o.size, default=None)
-        return smallest is not None and self._unsteady(chart, smallest)
+        return bool(wrong_values) and self._unsteady(chart, _typical(wrong_values))
 
     def _behaviour(
         self, chart: Chart, failing: Observation | None, check: Check, result: CheckResult
@@ -243,10 +242,10 @@ class Doctor:
         raises = any(o.raised for o in chart.observations)
         signs = behaviour.Signs(wrong=bool(wrong_values), raises=raises)
         if wrong_values:
-            smallest = min(wrong_values, key=lambda o: o.size)
-            if self._unsteady(chart, smallest):
+            if self._unsteady(chart, _typical(wrong_values)):
                 signs = replace(signs, unsteady=True)
             else:
+                smallest = min(wrong_values, key=lambda o: o.size)
                 signs = replace(signs, kept=self._kept(chart, smallest))
         return behaviour.behind(check, result, signs)
 
@@ -283,6 +282,11 @@ class Doctor:
         if failing is not None and all(o.example is not failing.example for o in bad):
             bad = [*bad, failing]
         return condition(bad, chart.right)
+
+
+def _typical(observations: Sequence[Observation]) -> Observation:
+    """Neither the smallest, on which chance hides, nor a large one."""
+    return sorted(observations, key=lambda o: o.size)[len(observations) // 2]
 
 
 def _numbers(value: Any) -> Any:

@@ -20,6 +20,9 @@ from conformance.suite.grader import Caller, Example
 LARGEST = 4000
 """Inputs with more numbers than this are not asked for a diagnosis: small ones tell more."""
 
+LARGEST_FAILING = 200_000
+"""An input that failed is looked at up to this size."""
+
 ANSWERED = (Outcome.PASSED, Outcome.RAISED)
 """Outcomes after which it makes sense to go on asking."""
 

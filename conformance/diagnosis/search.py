@@ -60,7 +60,7 @@ def expressible(owner: Component) -> tuple[Fault, ...]:
         for name in reversed(component_names())
         if name in used and name != owner.name
         for fault in faults(name).values()
-        if fault.pieces and not fault.same_as and set(fault.pieces) <= used
+        if fault.pieces and not fault.same_as and not fault.alone and set(fault.pieces) <= used
     ]
     return (*own, *parts)
 
@@ -159,4 +159,4 @@ def _close(left: FloatArray, right: FloatArray) -> bool:
     if not np.array_equal(left[~finite], right[~finite], equal_nan=True):
         return False
     scale = float(np.abs(right[finite]).max(initial=0.0))
-    return bool((np.abs(left - right)[finite] <= APART * scale).all())
+    return bool((np.abs(left[finite] - right[finite]) <= APART * scale).all())

@@ -36,13 +36,13 @@ def matched(owner: Component, matches: Sequence[Match], alone: bool) -> Diagnosi
             for one in matches[1:NAMED]
         )
     inputs = f"{best.shown} input{'s' if best.shown > 1 else ''}"
-    basis = f"it predicts what was answered on all {inputs} where it shows"
+    basis = f"it predicts what was answered on {inputs} where it shows"
     if best.shown == 1:
         basis = "it predicts what was answered on the one input where it shows"
     if others:
         basis += f"; {len(matches) - 1} more predict the same"
     elif best.unexplained:
-        basis += f"; {best.unexplained} exceptions must have another cause"
+        basis += f"; {best.unexplained} more inputs fail in another way"
     else:
         basis += "; nothing else in the catalogue does"
     certainty = "likely"

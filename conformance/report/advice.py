@@ -46,7 +46,9 @@ def next_step(
         return _again("If it happens again, report it and attach results.jsonl.", command)
     if passes_as_far_as_asked(header, verdict):
         these = "This check passes" if header.collected == 1 else "These checks pass"
-        return NextStep(f"{these} now; for a verdict run the whole.")
+        return NextStep(
+            f"{these} now; for a verdict run the whole, without --check, -k and other filters."
+        )
     if header and (header.deselected or not header.complete_selection):
         return NextStep("For a verdict, run it again without --check, -k and other filters.")
     if verdict.whole:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from conformance.report.advice import next_step
+from conformance.report.advice import next_step, passes_as_far_as_asked
 from conformance.report.failures import Failure, group
 from conformance.report.figures import plural, shown_margin, shown_score
 from conformance.report.model import COUNTED, LEVELS, Results
@@ -19,8 +19,8 @@ FIRST = 5
 MOST = 12
 """No more components than this have their first failure named."""
 
-NAMED = 6
-"""So many unmet requirements that do not count are named."""
+ROOM = len(" and 999 more")
+"""Columns that are kept free behind a list of names."""
 
 
 def summary_text(
@@ -38,7 +38,6 @@ def summary_text(
     `encoding` is that of the stream it will be written to; what that cannot show becomes ASCII.
     """
     verdict = verdict or judge(results)
-    name = results.header.candidate.name if results.header else ""
     counted = results.header.counted if results.header else COUNTED["must"]
     absent = {c.name for c in verdict.components if c.status is Status.NOT_IMPLEMENTED}
     told = [c for c in results.ordered() if c.component not in absent]
@@ -47,7 +46,7 @@ def summary_text(
     failures = group((c for c in told if c.level in counted), names, order)
     advised = group((c for c in told if c.level not in counted), names, order)
     parts = [
-        _verdict(verdict, name, width),
+        _verdict(results, verdict, width),
         _table(verdict.components),
         _missing(results, absent, width),
         _failures(failures, width),
@@ -59,10 +58,15 @@ def summary_text(
     return _for_stream(text, encoding)
 
 
-def _verdict(verdict: Verdict, name: str, width: int) -> str:
+def _verdict(results: Results, verdict: Verdict, width: int) -> str:
+    name = results.header.candidate.name if results.header else ""
     score = f", score {shown_score(verdict.score)}" if verdict.whole else ""
     of = f" ({one_line(name, 60)})" if name else ""
-    lines = [f"Verdict: {verdict.kind.upper()}{score}{of}", verdict.headline, *verdict.reasons]
+    plainly = []
+    if passes_as_far_as_asked(results.header, verdict):
+        plainly = [next_step(results.header, verdict, ()).advice]
+    lines = [f"Verdict: {verdict.kind.upper()}{score}{of}", *plainly]
+    lines += [verdict.headline, *verdict.reasons]
     if verdict.error:
         lines.append(verdict.error[:2000])
     return wrap("\n".join(lines), width)
@@ -111,8 +115,10 @@ def _failures(failures: Sequence[Failure], width: int) -> str:
 
 def _named(failures: Sequence[Failure]) -> list[Failure]:
     """The first failure of each component, and further ones as long as there is room."""
-    firsts = list({f.component: f for f in reversed(failures)}.values())[::-1]
-    kept = firsts[:MOST]
+    firsts: dict[str, Failure] = {}
+    for failure in failures:
+        firsts.setdefault(failure.component, failure)
+    kept = list(firsts.values())[:MOST]
     others = [f for f in failures if f not in kept]
     kept += others[: max(0, FIRST - len(kept))]
     return [failure for failure in failures if failure in kept]
@@ -124,9 +130,11 @@ def _advised(failures: Sequence[Failure], width: int) -> str:
     names = list(dict.fromkeys(name for failure in unmet for name in failure.requirements))
     if not names:
         return ""
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    text = f"Unmet SHOULDs, which do not count ({len(names)}): {', '.join(names[:NAMED])}{more}"
-    return one_line(text, width)
+    lead, kept = f"Unmet SHOULDs, which do not count ({len(names)}): ", list(names)
+    while len(kept) > 1 and len(lead) + len(", ".join(kept)) > width - ROOM:
+        kept.pop()
+    more = f" and {len(names) - len(kept)} more" if len(kept) < len(names) else ""
+    return one_line(f"{lead}{', '.join(kept)}{more}", width)
 
 
 def _two_lines(failure: Failure, width: int) -> list[str]:
@@ -141,6 +149,8 @@ def _two_lines(failure: Failure, width: int) -> list[str]:
 
 
 def _next(results: Results, verdict: Verdict, failures: Sequence[Failure], width: int) -> str:
+    if passes_as_far_as_asked(results.header, verdict):  # it is said at the top
+        return ""
     step = next_step(results.header, verdict, failures)
     advice = step.advice.replace("explained below", "explained in the report")
     lines = [wrap(f"Next: {advice} {step.lead}".rstrip(), width)]

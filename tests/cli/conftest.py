@@ -186,6 +186,10 @@ class Runs:
         (self.candidates / "syntax" / "adapters.py").write_text(
             "import torch\n\n\ndef run_silu(in_features)\n    return in_features\n", "utf-8"
         )
+        stub = "def run_silu(in_features):\n    return in_features\n"
+        (self.candidates / "utf16.py").write_text(stub, "utf-16")
+        (self.candidates / "holds_nul").mkdir()
+        (self.candidates / "holds_nul" / "adapters.py").write_text(stub + "\n\0\n", "utf-8")
         self.places = {"c": str(self.candidates), "python": Path(sys.executable).parents[1]}
         self._pool = ThreadPoolExecutor(max_workers=2)
         self._started: dict[str, Future[Done]] = {}

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
+import shlex
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from conformance.cli import main
 from conformance.golden.load import fixtures_folder
-from conformance.spec import all_requirements
+from conformance.spec import all_requirements, component_names
 
 
 @pytest.mark.parametrize("command", ["--help", "grade --help", "report --help", "fixtures --help"])
@@ -31,6 +34,14 @@ def test_explain_lists_every_requirement(conformance: Any) -> None:
     done = conformance("explain")
     assert done.code == 0
     assert set(all_requirements()) <= set(done.out.split())
+
+
+def test_explain_what_is_covered(conformance: Any) -> None:
+    done = conformance("explain --coverage")
+    assert done.code == 0
+    head, _, *rows = done.out.splitlines()
+    assert head.split()[:6] == ["component", "MUST", "SHOULD", "MAY", "checks", "vectors"]
+    assert set(component_names()) <= {row.split()[0] for row in rows if row.split()}
 
 
 def test_explain_a_component(conformance: Any) -> None:
@@ -59,6 +70,17 @@ def test_a_skeleton_is_not_implemented_and_never_an_error(conformance: Any, tmp_
     assert {c["errors"] for c in done.report["components"].values()} == {0}
     assert done.report["score"] == 0.0
     assert done.has_no_traceback()
+
+
+def test_what_init_prints_can_be_pasted(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+    for name in ("stdout", "stderr"):  # `main` puts its own in their place
+        monkeypatch.setattr(sys, name, getattr(sys, name))
+    folder = tmp_path / "my folder; $HOME"
+    assert main(["init", str(folder)]) == 0
+    *written, last = capsys.readouterr().out.splitlines()
+    paths = [shlex.split(line.removeprefix("wrote ")) for line in written]
+    assert paths == [[str(folder / "adapters.py")], [str(folder / "conformance.toml")]]
+    assert shlex.split(last.partition(": ")[2]) == ["conformance", "grade", str(folder)]
 
 
 def test_a_skeleton_replaces_nothing(conformance: Any, tmp_path: Path) -> None:

@@ -37,9 +37,19 @@ BAD_COMMANDS = {
     "grade reference_impl --python /no/such/python": "there is no such file or folder",
     "grade reference_impl --report {file}/below": "cannot write results to",
     "grade {c}/declared_wrong": "names gelu; the components are",
+    "grade reference_impl --component linear --check rope::definition[float32]": (
+        "is a check of rope, but --component selects only linear"
+    ),
     "report no/such/folder": "cannot read results",
     "report {file}": "does not hold the results of a run",
+    "replay": "required: FILE",
+    "replay no/such/file": "cannot read no/such/file",
+    "replay {c}": "is not a file",
+    "replay {file}": "not a safetensors file",
+    "replay {file} --report here": "unrecognized arguments: --report",
     "explain RMSNORM-EPSS": "did you mean RMSNORM-EPS",
+    "explain rope --coverage": "--coverage is about all components",
+    "explain --markdown": "--markdown goes with --coverage",
     "fixtures verify no/such/folder": "is not a folder",
     "init {file}": "cannot write to",
     "pytest --impl=no_such_package": "nor an installed package",
@@ -96,6 +106,17 @@ def test_3_cannot_be_loaded(done: Any, name: str) -> None:
     assert done.report["environment"]["exit_code"] == 3
 
 
+def test_3_a_file_that_is_no_text(conformance: Any) -> None:
+    for name, words in {
+        "utf16.py": "utf16.py is text in UTF-16, which Python does not read; save it as UTF-8",
+        "holds_nul": "adapters.py holds a NUL byte in line 4, so it is no Python source",
+    }.items():
+        done = conformance(f"grade {{c}}/{name} --component silu")
+        assert done.code == 3
+        assert words in done.err
+        assert len(done.text.splitlines()) == 1
+
+
 @after("pytest deselected")
 def test_4_deselected(done: Any) -> None:
     _is_incomplete(done)
@@ -106,6 +127,8 @@ def test_4_deselected(done: Any) -> None:
 def test_4_a_single_check_proves_nothing(done: Any) -> None:
     _is_incomplete(done)
     assert done.folder.name == "replay", "the report it was found in is not replaced"
+    assert "This check passes now; for a verdict run the whole" in done.out
+    assert "Next:" not in done.out
 
 
 @after("pytest stopped")

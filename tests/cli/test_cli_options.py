@@ -124,6 +124,16 @@ def test_the_replay_command_asks_again(done: Any, conformance: Any) -> None:
     assert failed["details"]["sentence"][:40] in again.out, "shown in full, as there is only one"
 
 
+@after("seed")
+def test_a_narrowed_run_does_not_replace_the_whole_report(done: Any) -> None:
+    assert done.folder == done.cwd / "reports" / "right" / "partial"
+
+
+@after("pytest deselected")
+def test_nor_does_one_narrowed_by_pytest(done: Any) -> None:
+    assert done.folder == done.cwd / "reports" / "right" / "partial"
+
+
 @after("zeros")
 def test_the_report_can_be_made_again(done: Any, conformance: Any, tmp_path: Path) -> None:
     again = conformance(f"report {done.folder} --out {tmp_path / 'again'}")

@@ -59,6 +59,8 @@ def test_non_finite_in_place_of_a_number_has_its_own_words(got: float, word: str
     assert difference.problem == expected
     assert difference.index == (1,)
     assert difference.margin is None
+    assert difference.special
+    assert difference.tolerance is None, "no error can be formed, so there is nothing to hold it to"
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import conformance.report
 from conformance.errors import UsageError
 from conformance.report import (
+    Details,
     ErrorRecord,
     Results,
     judge,
@@ -180,6 +181,72 @@ def test_summary_names_the_first_failures_and_counts_the_rest(samples: Any) -> N
     text = summary_text(samples.results(checks), width=60)
     assert text.count("rope::c") == 5
     assert "and 4 more failed checks" in text
+
+
+def test_summary_names_the_first_failure_of_each_component(samples: Any) -> None:
+    names = [f"part{number}" for number in range(20)]
+    ids = [f"{name}::c{number}" for name in names[:7] for number in range(3)]
+    checks = [samples.check(id, outcome="failed") for id in ids]
+    text = summary_text(samples.results(checks, selected=tuple(names)))
+    for name in names[:7]:
+        assert text.count(f"{name}::c0") == 1
+    assert "::c1" not in text
+    assert "and 14 more failed checks" in text
+    checks = [samples.check(f"{name}::c0", outcome="failed") for name in names]
+    text = summary_text(samples.results(checks, selected=tuple(names)))
+    assert "and 8 more failed checks" in text
+
+
+def test_summary_names_unmet_shoulds_in_one_line(samples: Any) -> None:
+    checks = [samples.check(), samples.check("rope::c")]
+    shoulds = [
+        samples.check(f"rope::advice{number}", level="SHOULD", outcome="failed")
+        for number in range(9)
+    ]
+    text = summary_text(samples.results([*checks, *shoulds]), width=90)
+    (found,) = [row for row in text.splitlines() if "SHOULDs" in row]
+    assert found == "Unmet SHOULDs, which do not count (9): ROPE-ADVICE0, ROPE-ADVICE1 and 7 more"
+    assert "SHOULDs" not in summary_text(samples.results([*checks, *shoulds], level="should"))
+    assert "SHOULDs" not in summary_text(samples.results(checks))
+
+
+def test_summary_of_a_part_that_passes(samples: Any) -> None:
+    def text(checks: list[Any], **fields: Any) -> str:
+        results = samples.results(checks, complete_selection=False, deselected=3, **fields)
+        return summary_text(results)
+
+    one, two = samples.check(), samples.check("rope::c")
+    assert "This check passes now; for a verdict run the whole, without --check, -k" in text([one])
+    assert "These checks pass now; for a verdict run the whole, without --check, -k" in text(
+        [one, two]
+    )
+    assert "pass now" not in text([one, replace(two, outcome="failed")])
+    assert "pass now" not in text([one, replace(two, outcome="failed", level="SHOULD")])
+    assert "passes now" not in text([one], isolation=("none: the judge's own process",))
+    assert "pass now" not in summary_text(samples.results([one, two]))
+
+
+def test_the_stored_input_of_a_check(samples: Any) -> None:
+    details = Details(counterexample="out/a.safetensors", counterexample_replay="conformance r")
+    noted = Details(counterexample_note="not stored: the input has more than 9 numbers")
+    checks = [
+        samples.check("rope::a", outcome="failed", details=details),
+        samples.check("rope::b", outcome="failed", details=noted, requirement="ROPE-OTHER"),
+        samples.check("rope::c"),
+    ]
+    results = samples.results(checks)
+    document = report_document(results)
+    VALIDATOR.validate(document)
+    empty = dict.fromkeys(("file", "command", "note"))
+    assert [check["counterexample"] for check in document["checks"]] == [
+        {**empty, "file": "out/a.safetensors", "command": "conformance r"},
+        {**empty, "note": "not stored: the input has more than 9 numbers"},
+        None,
+    ]
+    text = render_markdown(results)
+    assert "This input lies in `out/a.safetensors`. To ask it alone:" in text
+    assert "```sh\nconformance r\n```" in text
+    assert "This input as a file: not stored: the input has more than 9 numbers." in text
 
 
 def test_summary_of_every_verdict(samples: Any) -> None:

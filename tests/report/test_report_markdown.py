@@ -243,7 +243,7 @@ def test_every_verdict_says_what_to_do_next(samples: Any) -> None:
         (whole, "Nothing has to change."),
         (samples.results(skipped), "Remove the cause given above. Run it again:"),
         (samples.results(absent), "Implement rope."),
-        (samples.results(passing, deselected=1), "run it again without -k"),
+        (samples.results(passing, deselected=1), "run the whole, without --check, -k"),
         (replace(whole, footer=None), "Let the run come to its end. Run it again:"),
         (replace(whole, error=ErrorRecord("x", 3)), "Mend what the message says. Run it again:"),
         (Results(None, error=ErrorRecord("x", 2)), "Mend what the message says."),

@@ -100,6 +100,32 @@ def test_a_new_run_removes_the_reports_of_the_old_one(samples: Any, tmp_path: Pa
     assert (tmp_path / "results.jsonl").read_text() == ""
 
 
+def test_a_new_run_removes_the_counterexamples_of_the_old_one(tmp_path: Path) -> None:
+    folder = tmp_path / "counterexamples"
+    folder.mkdir()
+    (folder / "rope--definition-float32.safetensors").write_bytes(b"old")
+    ResultsWriter(tmp_path / "results.jsonl").close()
+    assert not folder.exists()
+    folder.mkdir()
+    (folder / "old.safetensors").write_bytes(b"old")
+    (folder / "mine.txt").write_text("kept")
+    ResultsWriter(tmp_path / "results.jsonl").close()
+    assert [path.name for path in folder.iterdir()] == ["mine.txt"]
+
+
+def test_a_link_in_the_place_of_the_counterexamples_is_not_followed(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "mine.safetensors").write_bytes(b"kept")
+    try:
+        (tmp_path / "counterexamples").symlink_to(precious)
+    except OSError:
+        pytest.skip("no links on this platform")
+    ResultsWriter(tmp_path / "results.jsonl").close()
+    assert (precious / "mine.safetensors").exists()
+    assert not (tmp_path / "counterexamples").exists()
+
+
 def test_a_link_in_the_place_of_the_results_is_not_followed(tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.write_text("kept")

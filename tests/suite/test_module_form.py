@@ -67,6 +67,11 @@ def untruncated(self: Any) -> None:
     nn.init.normal_(self.weight, 0.0, (2 / sum(self.weight.shape)) ** 0.5)
 
 
+def truncated_earlier(self: Any) -> None:
+    sigma = (2 / sum(self.weight.shape)) ** 0.5
+    nn.init.trunc_normal_(self.weight, 0.0, sigma, -2 * sigma, 2 * sigma)
+
+
 def xavier_uniform(self: Any) -> None:
     nn.init.xavier_uniform_(self.weight)
 
@@ -88,6 +93,11 @@ class DtypeIgnored(Linear):
         super().__init__(in_features, out_features, device)
 
 
+class DeviceIgnored(Linear):
+    def __init__(self, in_features: int, out_features: int, device: Any = None, dtype: Any = None):
+        super().__init__(in_features, out_features, dtype=dtype)
+
+
 class Frozen(Linear):
     def __init__(self, in_features: int, out_features: int, device: Any = None, dtype: Any = None):
         super().__init__(in_features, out_features, device, dtype)
@@ -102,10 +112,12 @@ def test_a_right_class_passes() -> None:
     ("kind", "requirement"),
     [
         (named(Linear, reset=untruncated), "LINEAR-MODULE-INIT"),
+        (named(Linear, reset=truncated_earlier), "LINEAR-MODULE-INIT"),
         (named(Linear, reset=xavier_uniform), "LINEAR-MODULE-INIT"),
         (named(Linear, reset=always_the_same), "LINEAR-MODULE-INIT"),
         (named(WithBias), "LINEAR-MODULE"),
         (named(DtypeIgnored), "LINEAR-MODULE-DTYPE"),
+        (named(DeviceIgnored), "LINEAR-MODULE-DEVICE"),
         (named(Frozen), "LINEAR-MODULE"),
         (
             named(Linear, forward=lambda self, x: x @ self.weight.detach().T),

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from conformance.components.embedding.cases import COMPONENT, HALF, arguments
 from conformance.numerics.draw import Draw
-from conformance.suite import Grader, check, modules, protocols
+from conformance.suite import Grader, check, modules, placement, protocols
 
 case = COMPONENT.case
 cases_of = COMPONENT.cases_of
@@ -209,6 +209,11 @@ def test_module_dtype(grade: Grader) -> None:
     modules.honours_dtype(grade, FORM, COMPONENT.case("ordinary"))
 
 
+@check("EMBEDDING-MODULE-DEVICE", module=FORM.class_name)
+def test_module_device(grade: Grader) -> None:
+    placement.honours_device(grade, FORM, COMPONENT.case("ordinary"))
+
+
 @check("EMBEDDING-MODULE-LEARNS", module=FORM.class_name)
 def test_module_learns(grade: Grader) -> None:
     modules.learns(grade, FORM, COMPONENT.case("ordinary"))
@@ -216,5 +221,5 @@ def test_module_learns(grade: Grader) -> None:
 
 @check("EMBEDDING-MODULE-INIT", module=FORM.class_name)
 def test_module_initialisation(grade: Grader) -> None:
-    arguments = {"vocab_size": 96, "d_model": 160}
+    arguments = {"vocab_size": 192, "d_model": 320}
     modules.truncated_normal(grade, FORM, arguments, lambda shape: 1.0)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from conformance.components.linear.cases import COMPONENT, HALF, arguments
 from conformance.numerics.draw import Draw
-from conformance.suite import Grader, check, modules, protocols
+from conformance.suite import Grader, check, modules, placement, protocols
 
 case = COMPONENT.case
 cases_of = COMPONENT.cases_of
@@ -241,6 +241,11 @@ def test_module_dtype(grade: Grader) -> None:
     modules.honours_dtype(grade, FORM, COMPONENT.case("ordinary"))
 
 
+@check("LINEAR-MODULE-DEVICE", module=FORM.class_name)
+def test_module_device(grade: Grader) -> None:
+    placement.honours_device(grade, FORM, COMPONENT.case("ordinary"))
+
+
 @check("LINEAR-MODULE-LEARNS", module=FORM.class_name)
 def test_module_learns(grade: Grader) -> None:
     modules.learns(grade, FORM, COMPONENT.case("ordinary"))
@@ -248,5 +253,5 @@ def test_module_learns(grade: Grader) -> None:
 
 @check("LINEAR-MODULE-INIT", module=FORM.class_name)
 def test_module_initialisation(grade: Grader) -> None:
-    arguments = {"d_in": 96, "d_out": 160}
+    arguments = {"d_in": 192, "d_out": 320}
     modules.truncated_normal(grade, FORM, arguments, lambda shape: (2 / sum(shape)) ** 0.5)

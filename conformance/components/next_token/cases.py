@@ -286,6 +286,13 @@ SHAPES = (
         },
         flags=("shapes", "nucleus"),
     ),
+    Case(
+        "axes-2-greedy",
+        "NEXT-LEADING-AXES",
+        "two axes before the sequence, at temperature 0",
+        ordinary(2, 4, 3, 5, temperature=0.0),
+        flags=("shapes", "greedy"),
+    ),
     *(
         Case(name, "NEXT-SIZES", why, ordinary(*shape, temperature=0.7), flags=("shapes",))
         for name, why, shape in (

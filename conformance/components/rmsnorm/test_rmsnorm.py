@@ -12,7 +12,7 @@ from conformance.numerics import array as m
 from conformance.numerics.draw import Draw
 from conformance.numerics.dtypes import FORMATS, round_to
 from conformance.numerics.ensemble import Bound
-from conformance.suite import Grader, check, modules, protocols
+from conformance.suite import Grader, check, modules, placement, protocols
 
 case = COMPONENT.case
 cases_of = COMPONENT.cases_of
@@ -292,6 +292,11 @@ def test_module_forward(grade: Grader) -> None:
 @check("RMSNORM-MODULE-DTYPE", dtypes=("float64", "bfloat16"), module=FORM.class_name)
 def test_module_dtype(grade: Grader) -> None:
     modules.honours_dtype(grade, FORM, COMPONENT.case("ordinary"))
+
+
+@check("RMSNORM-MODULE-DEVICE", module=FORM.class_name)
+def test_module_device(grade: Grader) -> None:
+    placement.honours_device(grade, FORM, COMPONENT.case("ordinary"))
 
 
 @check("RMSNORM-MODULE-LEARNS", module=FORM.class_name)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from conformance.components.swiglu.cases import COMPONENT, HALF, arguments, weights
 from conformance.numerics.draw import Draw
-from conformance.suite import Grader, check, modules, protocols
+from conformance.suite import Grader, check, modules, placement, protocols
 
 case = COMPONENT.case
 cases_of = COMPONENT.cases_of
@@ -244,6 +244,11 @@ def test_module_forward(grade: Grader) -> None:
 @check("SWIGLU-MODULE-DTYPE", dtypes=("float64", "bfloat16"), module=FORM.class_name)
 def test_module_dtype(grade: Grader) -> None:
     modules.honours_dtype(grade, FORM, COMPONENT.case("ordinary"))
+
+
+@check("SWIGLU-MODULE-DEVICE", module=FORM.class_name)
+def test_module_device(grade: Grader) -> None:
+    placement.honours_device(grade, FORM, COMPONENT.case("ordinary"))
 
 
 @check("SWIGLU-MODULE-LEARNS", module=FORM.class_name)

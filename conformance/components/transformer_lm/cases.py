@@ -102,6 +102,13 @@ CASES = (
         flags=("context",),
     ),
     Case(
+        "long-and-narrow",
+        "LM-CONTEXT",
+        "12 tokens, more than d_model, d_ff and vocab_size: only the context bounds them",
+        plain(2, 12, num_layers=1, **SMALL),
+        flags=("context",),
+    ),
+    Case(
         "one-token",
         "LM-CONTEXT",
         "a single token",
