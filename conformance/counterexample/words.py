@@ -160,16 +160,18 @@ def _whole(asked: Counterexample, judgement: Judgement, options: GradeOptions) -
     """How to repeat the whole check, and why that may still fail."""
     if judgement.problem:
         lead = "After a change, this repeats the whole check:"
-    elif asked.alone:
-        lead = (
-            "It was wrong when it was stored; if nothing has changed since, the calls before it "
-            "made the difference. This repeats the whole check:"
-        )
-    else:
+    elif not asked.alone:
         said = asked.message or str(Outcome(asked.outcome))
         lead = (
             "By itself it was not wrong when it was stored either: the check compares several "
             f"calls, or looks at more than values. It said: {said.rstrip('.')}. This repeats the "
             "whole check:"
+        )
+    elif options.impl != asked.impl:
+        lead = "This repeats the whole check:"
+    else:
+        lead = (
+            "It was wrong when it was stored; if nothing has changed since, the calls before it "
+            "made the difference. This repeats the whole check:"
         )
     return f"{text.wrap(lead, WIDTH)}\n  {text.one_line(grade_command(options), 1000)}"

@@ -5,6 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+UNCAST = "weights and input differ in dtype, and one of them is not cast"
+INNER_LENGTHS = (
+    "a matrix product whose inner lengths differ: one factor is transposed, or has other axes"
+)
+
+
+def _dtype(name: str) -> str:
+    """The name of a dtype without what belongs to C++: "c10::BFloat16" is "bfloat16"."""
+    return name.strip().removeprefix("c10::").lower()
+
+
 _KINDS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (
         r"modified by an inplace operation|leaf Variable that requires grad",
@@ -20,7 +31,11 @@ _KINDS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         "it leaves torch for NumPy, which knows no derivatives",
     ),
     (
-        r"(?:not enough|too many) values to unpack \(expected (?:at least )?(\d+)",
+        r"not enough values to unpack \(expected at least (\d+)",
+        lambda m: f"it unpacks a shape that must have {m[1]} axes at least",
+    ),
+    (
+        r"(?:not enough|too many) values to unpack \(expected (\d+)",
         lambda m: f"it unpacks a shape into {m[1]} names, so it runs for {m[1]} axes only",
     ),
     (
@@ -29,32 +44,38 @@ _KINDS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     ),
     (
         r"expected scalar type (\w+) but found (\w+)",
-        lambda m: (
-            f"a {m[1].lower()} and a {m[2].lower()} tensor meet: "
-            "weights and input differ in dtype, and one of them is not cast"
-        ),
+        lambda m: f"a {_dtype(m[1])} and a {_dtype(m[2])} tensor meet: {UNCAST}",
     ),
     (
-        r"expected m1 and m2 to have the same dtype, but got: ([\w ]+) != ([\w ]+)",
-        lambda m: (
-            f"a product of {m[1].strip()} and {m[2].strip()}: "
-            "weights and input differ in dtype, and one of them is not cast"
-        ),
+        r"expected m1 and m2 to have the same dtype, but got: ([\w: ]+) != ([\w: ]+)",
+        lambda m: f"a product of {_dtype(m[1])} and {_dtype(m[2])}: {UNCAST}",
     ),
     (
-        r"same dtype|dtype.*(?:mismatch|not match)|Found dtype (\w+) but expected",
+        r"same dtype|dtypes match|mixed dtype|expected dtype \w+ for|Found dtype \w+ but expected",
         "tensors of two dtypes meet, and none of them is cast",
+    ),
+    (
+        r"boolean (?:tensor|mask)|Boolean-type",
+        "a mask is used that is not of dtype bool",
+    ),
+    (
+        r"tensors used as indices must be|to have one of the following scalar types: Long",
+        "something is looked up by numbers that are not integers",
+    ),
+    (
+        r"more than one value is ambiguous|cannot be converted to Scalar|only one element tensors",
+        "a tensor of several numbers is used as if it were one",
     ),
     (
         r"not implemented for '(\w+)'",
         lambda m: f"an operation is used that torch does not have for {m[1]}",
     ),
     (
-        r"same device|(?:cuda|mps).*(?:cpu)|(?:cpu).*(?:cuda|mps)",
+        r"same device|expected device|(?:cuda|mps).*(?:cpu)|(?:cpu).*(?:cuda|mps)",
         "tensors on two devices meet: a table or a mask is made on another device than the input",
     ),
     (
-        r"shape '\[.*\]' is invalid for input of size",
+        r"shape '\[.*\]' is invalid for input of size|don't multiply up to the size",
         "it gives the numbers a shape with fixed lengths that this input does not have",
     ),
     (
@@ -62,8 +83,21 @@ _KINDS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         lambda m: f"axis {m[1]} is written down although this input has fewer axes",
     ),
     (
-        r"mat1 and mat2 shapes cannot be multiplied|mat1 dim 1 must match|size mismatch",
-        "a matrix product whose inner lengths differ: one factor is transposed, or has other axes",
+        r"number of dimensions in the tensor input|only supported on matrices",
+        "the number of axes is written down, and this input has another",
+    ),
+    (
+        r"copying a param with shape",
+        "a weight is loaded into a module with other lengths: are two of them exchanged?",
+    ),
+    (
+        r"mat1 and mat2 shapes cannot be multiplied|size mismatch|inconsistent tensor size"
+        r"|dimensions of batch2 tensor|subscript \w has size",
+        INNER_LENGTHS,
+    ),
+    (
+        r"Sizes of tensors must match except|stack expects each tensor to be equal size",
+        "tensors are joined whose other lengths differ",
     ),
     (
         r"[Ss]ize of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)",
@@ -74,17 +108,27 @@ _KINDS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         "an operation in place cannot grow its target",
     ),
     (
-        r"index (-?\d+) is out of bounds|index out of range|out of range in self",
+        r"index (-?\d+) is out of bounds|index out of range|exceeds dimension size",
         "it looks up an entry beyond the end of a table",
     ),
     (
-        r"'NoneType' object",
+        r"NoneType",
         "an argument that may be left out (None) is used as if it were there",
     ),
-    (r"einops|[Ee]insum|einx", "the pattern of axes fits one number of axes only"),
+    (
+        r"[Ee]inops.*Wrong shape|number of subscripts in the equation",
+        "the pattern of axes fits one number of axes only",
+    ),
+    (r"[Ee]inops|[Ee]insum|einx", "the pattern of axes does not fit this input"),
     (r"[Ii]nference tensor", "a tensor made in inference mode is kept and used outside of it"),
-    (r"KeyError", "a weight is looked up by a name that the dictionary does not have"),
-    (r"unexpected keyword|missing \d+ required", "the function takes other arguments than these"),
+    (
+        r"KeyError|key\(s\) in state_dict",
+        "a weight is looked up by a name that the dictionary does not have",
+    ),
+    (
+        r"unexpected keyword|missing \d+ required|positional arguments? but",
+        "the function takes other arguments than these",
+    ),
     (r"RecursionError", "it calls itself without end"),
     (r"broadcast|expand", "shapes meet that cannot be broadcast against each other"),
 )
