@@ -17,8 +17,9 @@ from typing import Any
 from conformance.errors import ExitCode
 from conformance.report.advice import next_step
 from conformance.report.blocks import Budget, Section, render, sections, totals
+from conformance.report.causes import Cause, causes
 from conformance.report.failures import Failure, group
-from conformance.report.figures import plural, shown_margin, shown_score
+from conformance.report.figures import listed, plural, shown_margin, shown_score
 from conformance.report.model import COUNTED, LEVELS, CheckRecord, Header, Results
 from conformance.report.shape import encode
 from conformance.report.text import Safe
@@ -100,6 +101,10 @@ def render_markdown(results: Results, verdict: Verdict | None = None) -> str:
         "meaning": MEANINGS[verdict.kind],
         "score": Safe(shown_score(verdict.score)),
         "components": [_row(component) for component in verdict.components],
+        "mistakes": [
+            _mistake(cause)
+            for cause in causes(checks, [component.name for component in verdict.components])
+        ][:LIST_LENGTH],
         "absent": _absent(checks, verdict),
         "sections": _sections(deciding, checks, FAILURE_BYTES),
         "remarks": _sections(remarks, checks, REMARK_BYTES),
@@ -116,6 +121,25 @@ def render_markdown(results: Results, verdict: Verdict | None = None) -> str:
         "exit_codes": ", ".join(f"{code.value} {words}" for code, words in EXIT_CODES.items()),
     }
     return render("report.md.j2", values) + "\n"
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A recognised mistake with what it explains."""
+
+    place: str
+    sentence: str
+    fault: str
+    hint: str
+    sure: str
+    explains: str
+
+
+def _mistake(cause: Cause) -> Mistake:
+    found = cause.diagnosis
+    explains = f"{plural(len(cause.checks), 'failed check')} in {listed(cause.components)}"
+    sure = f"{found.certainty}; {found.basis}"
+    return Mistake(found.component, found.sentence, found.fault, found.hint, sure, explains)
 
 
 def closest_passes(checks: Sequence[CheckRecord], number: int = CLOSEST) -> list[CheckRecord]:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from conformance.report.advice import next_step, passes_as_far_as_asked
+from conformance.report.causes import Cause, causes
 from conformance.report.failures import Failure, group
-from conformance.report.figures import plural, shown_margin, shown_score
+from conformance.report.figures import listed, plural, shown_margin, shown_score
 from conformance.report.model import COUNTED, LEVELS, Results
 from conformance.report.stream import MARKDOWN_NAME
 from conformance.report.text import one_line, wrap
@@ -49,6 +50,7 @@ def summary_text(
         _verdict(results, verdict, width),
         _table(verdict.components),
         _missing(results, absent, width),
+        _causes(causes((c for c in told if c.level in counted), names), width),
         _failures(failures, width),
         _advised(advised, width),
         _next(results, verdict, failures, width),
@@ -137,13 +139,34 @@ def _advised(failures: Sequence[Failure], width: int) -> str:
     return one_line(f"{lead}{', '.join(kept)}{more}", width)
 
 
+def _causes(found: Sequence[Cause], width: int) -> str:
+    """The mistakes that were recognised, with what each explains."""
+    if not found:
+        return ""
+    lines = ["Likely mistakes:" if len(found) > 1 else "Likely mistake:"]
+    for cause in found[:FIRST]:
+        told = cause.diagnosis
+        explains = plural(len(cause.checks), "failed check")
+        where = listed(cause.components)
+        lines.append(wrap(f"{told.component}: {told.sentence}", width, 2))
+        lines.append(wrap(f"It explains {explains} in {where} ({told.certainty}).", width, 6))
+        if told.hint:
+            lines.append(wrap(f"Think about: {told.hint}", width, 6))
+    if len(found) > FIRST:
+        lines.append(f"… and {plural(len(found) - FIRST, 'more mistake')}, see the report.")
+    return "\n".join(lines)
+
+
 def _two_lines(failure: Failure, width: int) -> list[str]:
     shown = failure.shown
     more = f" (and {failure.size - 1} more)" if failure.size > 1 else ""
     message = shown.message or shown.outcome
-    second = f"likely mistake: {shown.diagnosis.sentence}" if shown.diagnosis else message
+    found = shown.diagnosis
+    second = message
+    if found is not None and not found.fault:  # a recognised mistake is told above
+        second = found.sentence
     first = f"{shown.requirement}  {shown.id}{more}"
-    if shown.diagnosis is None and shown.outcome != "failed":
+    if found is None and shown.outcome != "failed":
         second = f"{shown.outcome}: {message}"
     return [f"  {one_line(first, width - 2)}", f"      {one_line(second, width - 6)}"]
 

@@ -53,10 +53,11 @@ def last_lines(text: str, chars: int, lines: int) -> str:
     return ("… (cut off here)\n" if cut else "") + "\n".join(rows[-lines:])[-chars:]
 
 
-def wrap(text: str, width: int = 88) -> str:
-    """Running text broken into lines; a fence does not do that by itself."""
-    rows = (textwrap.wrap(row, width) or [""] for row in clean(text[: MAX_LINE * 8]).split("\n"))
-    return "\n".join(line for row in rows for line in row)
+def wrap(text: str, width: int = 88, indent: int = 0) -> str:
+    """Running text broken into lines, all of them indented; a fence does not do that by itself."""
+    rows = clean(text[: MAX_LINE * 8]).split("\n")
+    lines = [line for row in rows for line in textwrap.wrap(row, width - indent) or [""]]
+    return "\n".join(" " * indent + line for line in lines)
 
 
 def prose(text: str, limit: int = 2 * MAX_LINE) -> Safe:

@@ -107,7 +107,11 @@ class Samples:
             outcome="failed",
             message="the result is wrong in 2 of 2 entries; worst at [0, 0]: expected 0.3162278, "
             "got 0.629627, 2.61e+06 times the tolerance of 1.2e-07",
-            diagnosis=Diagnosis("eps-outside-root", "eps is added after the root, not before."),
+            diagnosis=Diagnosis(
+                "eps-outside-root",
+                "eps is added after the root, not before.",
+                component="rmsnorm",
+            ),
             margin=2.61e6,
             details=details,
         )

@@ -170,7 +170,7 @@ def test_summary_says_what_matters(samples: Any) -> None:
     assert lines[0] == "Verdict: NON-CONFORMING, score 0.22 (night-owl)"
     assert lines[1].startswith("5 of 9 MUST checks did not pass, in rmsnorm and rope")
     assert "RMSNORM-EPS rmsnorm::eps_inside_root[float32] (and 1 more)" in text
-    assert "likely mistake: eps is added after the root, not before." in text
+    assert "rmsnorm: eps is added after the root, not before." in text
     assert "raised: ValueError: not enough values to unpack" in text
     assert "pytest --impl=. -k 'rmsnorm and eps_inside_root and float32'" in text
     assert lines[-1] == f"Report: {Path('reports/night-owl/report.md')}"
