@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: grade test lint fixtures clean
+.PHONY: grade test lint fixtures adequacy clean
 
 grade: $(READY)
 	$(BIN)/conformance grade $(IMPL) $(GRADE_OPTIONS)
@@ -22,6 +22,13 @@ lint: $(READY)
 fixtures: $(READY)
 	$(BIN)/conformance fixtures build
 	$(BIN)/conformance fixtures verify
+
+# Proves the suite: every known fault against every check, every diagnosis, mutants of the reference.
+# It goes on where it was stopped.
+adequacy: $(READY)
+	$(BIN)/python tests/adequacy.py
+	$(BIN)/python tests/diagnosing.py --jobs 2 --report
+	$(BIN)/python tests/mutation.py
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -1,7 +1,8 @@
 """The command `conformance`: grade, replay, report, explain, fixtures, init.
 
 Every command ends with an exit code of `conformance.errors.ExitCode`: 0 conforming (or done),
-1 not conforming, 2 usage, 3 the candidate cannot be loaded, 4 internal error or incomplete.
+1 not conforming, 2 usage, 3 the candidate cannot be loaded, 4 internal error or incomplete, 5 no
+sandbox where one is demanded.
 
 Nothing heavy is imported before a command needs it: a short answer should come at once.
 """
@@ -16,9 +17,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from conformance import SPEC_VERSION, __version__
+from conformance import SPEC_VERSION, __version__, clean
 from conformance.errors import ConformanceError, ExitCode, UsageError, internal_error
-from conformance.options import OPENING, OPTIONS, Option
+from conformance.options import OPENING, OPTIONS, WRITING, Option
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,20 +29,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not words:
         parser().print_help()
         return int(ExitCode.USAGE)
-    options = parser().parse_args(words)
+    try:
+        options = parser().parse_args(words)
+    except SystemExit as ended:
+        if ended.code and "--gate" in words:
+            _draw_the_line("the command is wrong")
+        raise
+    options.words = words if arguments is None else None
     try:
         return int(options.command(options))
     except ConformanceError as error:
-        return _complain(error)
+        return _complain(error, options)
     except KeyboardInterrupt:
-        return _complain(ConformanceError("interrupted"))
+        return _complain(ConformanceError("interrupted"), options)
     except Exception as error:
-        return _complain(internal_error(error, f"conformance {options.name}"))
+        return _complain(internal_error(error, f"conformance {options.name}"), options)
 
 
-def _complain(error: ConformanceError) -> int:
+def _complain(error: ConformanceError, options: argparse.Namespace) -> int:
     print(f"conformance: {error.text}", file=sys.stderr, flush=True)
+    if getattr(options, "gate", False):
+        _draw_the_line(error.message)
     return int(error.exit_code)
+
+
+def _draw_the_line(reason: str) -> None:
+    from conformance.gate import ERROR, last_line
+
+    print(last_line(ERROR, reason), flush=True)
 
 
 def _use_streams_that_cannot_fail() -> None:
@@ -65,7 +80,7 @@ def parser() -> argparse.ArgumentParser:
         description="Is this implementation of a transformer component right, and if not, what is "
         "wrong with it?",
         epilog="exit codes: 0 conforming or done, 1 not conforming, 2 wrong usage, 3 the candidate "
-        "cannot be loaded, 4 internal error or incomplete",
+        "cannot be loaded, 4 internal error or incomplete, 5 no sandbox where one is demanded",
         allow_abbrev=False,
     )
     top.add_argument(
@@ -82,10 +97,17 @@ def parser() -> argparse.ArgumentParser:
     _add_explain(
         _command(commands, "explain", explain, "show a requirement with its checks, or list them")
     )
+    _add_bench(_command(commands, "bench", bench, "measure how fast an implementation is"))
+    _add_compare(_command(commands, "compare", compare, "say what changed from one run to another"))
     _add_fixtures(commands.add_parser("fixtures", help="build or verify the golden vectors"))
-    _command(
-        commands, "init", init, "write a skeleton of an adapters module and a conformance.toml"
-    ).add_argument("folder", nargs="?", type=Path, default=Path(), metavar="FOLDER")
+    _add_init(
+        _command(
+            commands,
+            "init",
+            init,
+            "write a skeleton of an adapters module and a conformance.toml, or files for a CI",
+        )
+    )
     return top
 
 
@@ -140,6 +162,19 @@ def _add_option(
         )
 
 
+def _add_bench(command: argparse.ArgumentParser) -> None:
+    from conformance.bench.command import add_arguments
+
+    add_arguments(command, _add_option)
+
+
+def _add_compare(command: argparse.ArgumentParser) -> None:
+    command.add_argument("before", type=Path, metavar="A.json", help="bench.json or report.json")
+    command.add_argument(
+        "after", type=Path, metavar="B.json", help="the later one, of the same kind"
+    )
+
+
 def _add_explain(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "requirement",
@@ -153,6 +188,15 @@ def _add_explain(command: argparse.ArgumentParser) -> None:
     command.add_argument("--markdown", action="store_true", help="that table as Markdown")
 
 
+def _add_init(command: argparse.ArgumentParser) -> None:
+    command.add_argument("folder", nargs="?", type=Path, default=Path(), metavar="FOLDER")
+    command.add_argument(
+        "--ci",
+        choices=("github", "gitlab", "gradescope"),
+        help="write only the files with which this service grades submissions",
+    )
+
+
 def _add_report(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "results", type=Path, metavar="RESULTS", help="results.jsonl, or the folder it lies in"
@@ -160,6 +204,9 @@ def _add_report(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--out", type=Path, metavar="FOLDER", help="where to write (default: beside the results)"
     )
+    for option in OPTIONS:
+        if option.name in WRITING:
+            _add_option(command, option)
 
 
 def _add_fixtures(command: argparse.ArgumentParser) -> None:
@@ -182,6 +229,12 @@ def _add_fixtures(command: argparse.ArgumentParser) -> None:
 
 def grade(options: argparse.Namespace) -> int:
     """Run pytest with nothing but this suite: what else is installed takes no part in a verdict."""
+    if options.words is not None and clean.suspicious(options.impl):
+        return clean.start_over("conformance", options.words, options.impl)
+    if options.hidden_seed_file is not None:  # pytest is going to take standard input away
+        from conformance.hidden import read_hidden_seed
+
+        read_hidden_seed(Path(options.hidden_seed_file).expanduser())
     # Before pytest is imported: it reads these.
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     for name in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS"):
@@ -198,6 +251,10 @@ def grade(options: argparse.Namespace) -> int:
     arguments += ["--tb=short" if options.full or options.check else "--tb=no"]
     for option in OPTIONS:
         arguments += _words(option.name, getattr(options, option.key))
+    if options.gate:
+        from conformance.gate import gated
+
+        return gated(arguments)
     return int(pytest.main(arguments))
 
 
@@ -219,20 +276,48 @@ def replay(options: argparse.Namespace) -> int:
 
 
 def report(options: argparse.Namespace) -> int:
-    """Make report.json and report.md again."""
+    """Make report.json and report.md again, and what else is asked for."""
+    from conformance.course.again import outputs_from
+    from conformance.course.audience import seen_by
+    from conformance.course.shown import points_text_of
     from conformance.report import read_results, summary_text, write_reports
     from conformance.report.stream import RESULTS_NAME
 
+    outputs = outputs_from(vars(options), Path.cwd())
     results: Path = options.results
     path = results / RESULTS_NAME if results.is_dir() else results
     folder = options.out or path.parent
     found = read_results(path)
     if not (found.header or found.error or found.checks) and path.stat().st_size:
         raise UsageError(f"{path} does not hold the results of a run")
-    verdict = write_reports(path, folder)
-    encoding = getattr(sys.stdout, "encoding", None)
-    print(summary_text(found, verdict, folder=folder, encoding=encoding))
+    verdict = write_reports(path, folder, audience=outputs.audience, rubric=outputs.rubric)
+    outputs.write(found, verdict)
+    text = summary_text(
+        seen_by(found, outputs.audience),
+        verdict,
+        folder=folder,
+        encoding=getattr(sys.stdout, "encoding", None),
+        points=points_text_of(found, verdict, outputs.rubric),
+    )
+    print("\n".join(filter(None, [outputs.opening_line(), text, *outputs.closing_lines()])))
     return int(verdict.exit_code)
+
+
+def bench(options: argparse.Namespace) -> int:
+    """Measure an implementation."""
+    from conformance.bench.command import run_bench
+    from conformance.options import command_line
+
+    return int(run_bench(options.impl, vars(options), Path.cwd(), command_line()))
+
+
+def compare(options: argparse.Namespace) -> int:
+    """Say what is faster, slower, newly failing or fixed; 1 when something got worse."""
+    from conformance.bench.compare import compare_files
+
+    found = compare_files(options.before, options.after)
+    print(found.text())
+    return int(found.exit_code)
 
 
 def explain(options: argparse.Namespace) -> int:
@@ -254,6 +339,13 @@ def explain(options: argparse.Namespace) -> int:
 
 def init(options: argparse.Namespace) -> int:
     """Write the files to start from."""
+    if options.ci:
+        from conformance.course.ci import ADVICE, write_ci
+
+        for path in write_ci(options.ci, options.folder):
+            print(f"wrote {shlex.quote(str(path))}")
+        print(f"next: {ADVICE[options.ci]} (docs/courses.md)")
+        return 0
     from conformance.scaffold import write_skeleton
 
     for path in write_skeleton(options.folder):

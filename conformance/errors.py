@@ -22,6 +22,7 @@ class ExitCode(IntEnum):
     USAGE = 2
     CANNOT_LOAD = 3
     INTERNAL = 4
+    NO_SANDBOX = 5
 
 
 class ConformanceError(Exception):
@@ -54,6 +55,12 @@ class LoadError(ConformanceError):
     """The candidate was found but cannot be loaded; `details` holds its own traceback, if any."""
 
     exit_code = ExitCode.CANNOT_LOAD
+
+
+class SandboxError(ConformanceError):
+    """A sandbox is demanded and there is none; nothing was graded."""
+
+    exit_code = ExitCode.NO_SANDBOX
 
 
 class InternalError(ConformanceError):

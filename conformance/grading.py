@@ -12,12 +12,24 @@ from conformance import SPEC_VERSION, __version__
 from conformance.candidate.messages import Outcome
 from conformance.candidate.resolve import Submission
 from conformance.counterexample.keep import Keeper
-from conformance.errors import ConformanceError, ExitCode, InternalError, LoadError, internal_error
-from conformance.items import ADVICE, FAULT, RECORD, WORDS, CheckItem, Suite, property_of
+from conformance.course.audience import record_seen_by, seen_by
+from conformance.course.outputs import Outputs
+from conformance.course.shown import points_text_of
+from conformance.errors import (
+    ConformanceError,
+    ExitCode,
+    InternalError,
+    LoadError,
+    SandboxError,
+    internal_error,
+)
+from conformance.items import ADVICE, FAULT, RECORD, WATCHED, WORDS, CheckItem, Suite, property_of
 from conformance.options import GradeOptions
+from conformance.policy.record import policy_record
+from conformance.policy.watch import Watch
 from conformance.prepare import is_remote
 from conformance.recording import Recorder, report_folder
-from conformance.report import Verdict, read_results, summary_text
+from conformance.report import Verdict, summary_text
 from conformance.session import GradingRun
 from conformance.spec import COMPONENTS_FOLDER
 from conformance.suite.check import Check
@@ -42,20 +54,32 @@ class Grading:
     """
 
     def __init__(
-        self, config: pytest.Config, run: GradingRun, recorder: Recorder | None, cwd: Path
+        self,
+        config: pytest.Config,
+        run: GradingRun,
+        recorder: Recorder | None,
+        cwd: Path,
+        outputs: Outputs,
     ) -> None:
         self.config = config
         self.run = run
         self.recorder = recorder
         self.cwd = cwd
+        self.outputs = outputs
         self.stopped: ConformanceError | None = None
         self.verdict: Verdict | None = None
         self.collected: int | None = None
         self.session: pytest.Session | None = None
+        self.watch = Watch()
 
     @classmethod
     def open(
-        cls, config: pytest.Config, options: GradeOptions, submission: Submission, cwd: Path
+        cls,
+        config: pytest.Config,
+        options: GradeOptions,
+        submission: Submission,
+        cwd: Path,
+        outputs: Outputs,
     ) -> Grading:
         """Start the candidate's process and open the results. Raises ConformanceError."""
         records = not is_remote(config) and not config.option.collectonly
@@ -63,16 +87,17 @@ class Grading:
         folder = report_folder(options, submission.name, cwd, narrowed)
         try:
             run = GradingRun.open(options, submission)
-        except LoadError as error:
+        except (LoadError, SandboxError) as error:
             if records:
                 refused = Recorder(options, submission, cwd, folder)
                 refused.error(error)
-                refused.conclude(interrupted=False)
+                verdict = refused.conclude(interrupted=False)
+                outputs.write(refused.writer.results(), verdict)
             raise
         run.keeper = Keeper(options, folder, cwd)
         try:
             recorder = Recorder(options, submission, cwd, folder) if records else None
-            return cls(config, run, recorder, cwd)
+            return cls(config, run, recorder, cwd, outputs)
         except ConformanceError:
             run.close()
             raise
@@ -123,6 +148,7 @@ class Grading:
         self.session = session
         try:
             self.run.describe()
+            self.run.must_keep_the_secret()
             self.run.plan()
         except Exception as error:
             self.stop(error, "preparing the checks")
@@ -201,6 +227,7 @@ class Grading:
                 self.stop(InternalError(fault), "running a check")
             elif record is not None:
                 self._write(record)
+                self.watch.merge(property_of(report, WATCHED) or {})
         except Exception as error:
             self.stop(error, "recording a check")
             if self.session is not None:
@@ -233,22 +260,38 @@ class Grading:
         interrupted = exitstatus not in FINISHED or bool(session.shouldstop or session.shouldfail)
         if not interrupted and self.stopped is None:
             self._write_header()  # there may have been no check to write it before
+        policy = self.run.options.policy
+        if policy is not None and self.stopped is None and self.recorder.started:
+            self.watch.merge(self.run.watched() or {})
+            run = self.run
+            self.recorder.policy(policy_record(policy, run.submission, run.selected(), self.watch))
         self.verdict = self.recorder.conclude(interrupted)
+        self.outputs.write(self.recorder.writer.results(), self.verdict)
+
+    def shown(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """A check as the audience may see it in the terminal."""
+        return record_seen_by(record, self.run.options.audience)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Verdict and table at the end."""
-        if self.verdict is None or self.recorder is None:
-            if self.stopped is not None:
-                terminalreporter.write_line(f"conformance: {self.stopped.text}", red=True)
-            return
-        folder = self.recorder.folder
+        """Verdict and table at the end, then what GitHub reads from the log."""
+        if self.verdict is not None and self.recorder is not None:
+            self._summary(terminalreporter, self.recorder, self.verdict)
+        if self.stopped is not None and (self.verdict is None or not self.verdict.error):
+            terminalreporter.write_line(f"conformance: {self.stopped.text}", red=True)
+        for line in self.outputs.closing_lines():
+            terminalreporter.write_line(line)
+
+    def _summary(self, terminalreporter: Any, recorder: Recorder, verdict: Verdict) -> None:
+        folder, options = recorder.folder, self.run.options
+        results = recorder.writer.results()
         writer = terminalreporter._tw
         terminalreporter.section("conformance")
         text = summary_text(
-            read_results(self.recorder.results),
-            self.verdict,
+            seen_by(results, options.audience),
+            verdict,
             folder=folder.relative_to(self.cwd) if folder.is_relative_to(self.cwd) else folder,
             encoding=getattr(writer._file, "encoding", None),
+            points=points_text_of(results, verdict, options.rubric),
         )
         terminalreporter.write(text)
 

@@ -25,6 +25,9 @@ RECORD = "conformance"
 FAULT = "conformance-fault"
 """The same for an internal error of the suite."""
 
+WATCHED = "conformance-watched"
+"""The same for what a policy has seen."""
+
 WORDS = {
     Outcome.PASSED: ("passed", ".", "PASSED"),
     Outcome.NOT_IMPLEMENTED: ("not implemented", "n", "NOT IMPLEMENTED"),
@@ -33,6 +36,7 @@ WORDS = {
     Outcome.CRASHED: ("failed", "C", "CRASHED"),
     Outcome.TIMED_OUT: ("failed", "T", "TIMED OUT"),
     Outcome.OUT_OF_MEMORY: ("failed", "M", "OUT OF MEMORY"),
+    Outcome.DELEGATED: ("failed", "D", "DELEGATED"),
     Outcome.SKIPPED: ("skipped", "s", "SKIPPED"),
 }
 ADVICE = ("not met (not binding)", "o", "NOT MET")
@@ -56,6 +60,7 @@ class CheckItem(pytest.Item):
         self.check = check
         self.record: dict[str, Any] | None = None
         self.fault: InternalError | None = None
+        self.watched: dict[str, Any] | None = None
 
     def runtest(self) -> None:
         """Run the check; `finished` makes pytest's report of it."""
@@ -66,6 +71,7 @@ class CheckItem(pytest.Item):
                 warnings.simplefilter("ignore")
                 result = grading.run.run(self.check)
                 self.record = grading.run.record(self.check, result)
+                self.watched = grading.run.watched()
         except Exception as error:
             self.fault = internal_error(error, f"check {self.check.id}")
 
@@ -78,16 +84,19 @@ class CheckItem(pytest.Item):
         if self.record is None:  # interrupted
             return
         report.user_properties.append((RECORD, self.record))
+        if self.watched is not None:
+            report.user_properties.append((WATCHED, self.watched))
         outcome = Outcome(self.record["outcome"])
         grading: Grading = self.config.pluginmanager.getplugin(GRADING)
         if outcome is Outcome.PASSED:
             return
         if outcome is Outcome.NOT_IMPLEMENTED or not grading.run.binding(self.record["level"]):
             path, line, _ = self.reportinfo()
-            reason = f"{self.record['level']} {self.record['message']}"
+            shown = grading.shown(self.record)
+            reason = f"{shown['level']} {shown['message']}"
             report.outcome, report.longrepr = "skipped", (str(path), (line or 0) + 1, reason)
             return
-        report.outcome, report.longrepr = "failed", failure_text(self.record)
+        report.outcome, report.longrepr = "failed", failure_text(grading.shown(self.record))
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """Where the check stands."""
@@ -110,7 +119,8 @@ def failure_text(record: dict[str, Any]) -> str:
         f"{record['requirement']} ({record['level']}): {details.get('sentence', '')}",
         f"{record['outcome']}: {record['message']}",
     ]
-    for label in ("case", "note", "inputs", "expected", "got", "where", "printed", "traceback"):
+    labels = ("case", "note", "inputs", "expected", "got", "where", "printed", "traceback")
+    for label in labels if not details.get("hidden") else ("case", "note"):
         if details.get(label):
             text = str(details[label]).replace("\n", "\n" + " " * 12)
             lines.append(f"{label + ':':<11} {text}")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from conformance.candidate.resolve import Submission, resolve
 from conformance.errors import UsageError
 from conformance.options import GradeOptions
+from conformance.report.stream import RESULTS_NAME
 
 if TYPE_CHECKING:
     from conformance.candidate.inprocess import InProcess
@@ -47,8 +48,11 @@ def forget_paths(root: Path) -> None:
 def opened(options: GradeOptions, submission: Submission) -> Worker | InProcess:
     """Start the candidate's process, or import it here; returns while a process still imports.
 
-    Raises UsageError or LoadError.
+    Raises UsageError, LoadError, or SandboxError where a sandbox is demanded and there is none.
     """
+    sandbox = "require" if options.require_sandbox else options.sandbox
+    if options.in_process and sandbox == "require":
+        raise UsageError("--in-process has no sandbox; leave it out, or --require-sandbox")
     if options.in_process:
         from conformance.candidate.inprocess import InProcess
 
@@ -60,6 +64,7 @@ def opened(options: GradeOptions, submission: Submission) -> Worker | InProcess:
         call_seconds=options.timeout,
         import_seconds=options.import_timeout,
         memory_bytes=int(options.memory * GIB),
+        total_seconds=60.0 * options.stop_after,
     )
     worker = Worker(
         submission,
@@ -67,6 +72,16 @@ def opened(options: GradeOptions, submission: Submission) -> Worker | InProcess:
         device=options.device,
         limits=limits,
         seed=options.seed,
+        sandbox=sandbox,
+        hidden=_not_for_the_candidate(options, Path.cwd()),
     )
     worker.start()
     return worker
+
+
+def _not_for_the_candidate(options: GradeOptions, cwd: Path) -> list[Path]:
+    """Reports, which hold expected values, and secrets: they may lie in the submission's folder."""
+    reports = {path.parent for path in cwd.glob(f"reports/**/{RESULTS_NAME}")}
+    given = (options.report, options.config, options.hidden_seed_file)
+    named = [Path(cwd, path) for path in given if path is not None and str(path) != "-"]
+    return [path.resolve() for path in (*reports, *named)]

@@ -12,12 +12,18 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from conformance.errors import UsageError
 
+if TYPE_CHECKING:
+    from conformance.course.rubric import Rubric
+    from conformance.policy import Policy
+
 PROFILES = ("quick", "standard", "thorough")
 LEVELS = ("must", "should")
+AUDIENCES = ("student", "instructor")
+SANDBOXES = ("auto", "require", "off")
 DTYPES = ("float32", "bfloat16", "float16", "float64")
 LARGEST = 1_000_000
 """Seconds and GiB beyond this are a typing error."""
@@ -65,10 +71,63 @@ OPTIONS = (
     Option("import-timeout", "SECONDS", "wall clock of the candidate's imports", default=60.0),
     Option("memory", "GIB", "memory the candidate may take beside torch itself", default=8.0),
     Option("in-process", "", "run the candidate in this process, for a debugger", flag=True),
+    Option("config", "FILE", "the instructor's own settings, a TOML file outside the submission"),
+    Option("gate", "", "decide: only a whole run that conforms ends with 0", flag=True),
+    Option("hidden-seed-file", "FILE", "a secret from which unseen inputs are drawn; - is stdin"),
+    Option(
+        "trust",
+        "",
+        "pytest only: let the settings and the conftest.py of the current folder take part",
+        flag=True,
+    ),
+    Option("rubric", "FILE", "points of each component, a TOML file; they are shown at the end"),
+    Option(
+        "audience",
+        "WHO",
+        "who reads the reports: instructor, or student, who is shown no expected value",
+        default="instructor",
+    ),
+    Option("junit", "FILE", "write the checks as JUnit XML"),
+    Option("gradescope", "FILE", "write Gradescope's results.json"),
+    Option("github", "", "annotations, job summary and points in GitHub Actions", flag=True),
+    Option("policy", "NAME", "what may not be used: from-scratch, or a TOML file with [policy]"),
+    Option(
+        "sandbox",
+        "MODE",
+        "around the candidate: auto (the strongest there is), require (or do not grade) or off",
+        default="auto",
+    ),
+    Option("require-sandbox", "", "the same as --sandbox require", flag=True),
+    Option(
+        "stop-after",
+        "MINUTES",
+        "time that the candidate has for everything; after that, what is left has timed out",
+        default=60.0,
+    ),
+    Option(
+        "benchmark",
+        "",
+        "pytest only: measure speed in place of grading, as `conformance bench` does",
+        flag=True,
+    ),
+    Option("threads", "N", "with --benchmark: threads for everyone who is measured", default=1),
+    Option("max-seconds", "SECONDS", "with --benchmark: the most for one component"),
 )
 
-OPENING = ("python", "device", "timeout", "import-timeout", "memory", "in-process")
+OPENING = (
+    *("python", "device", "timeout", "import-timeout", "memory", "in-process"),
+    *("sandbox", "require-sandbox"),
+)
 """Those that say how a candidate is opened and asked; `conformance replay` takes them as well."""
+
+WRITING = ("rubric", "audience", "junit", "gradescope", "github")
+"""Those that say what is written about a run; `conformance report` takes them as well."""
+
+BENCHMARKING = ("benchmark", "threads", "max_seconds")
+"""Those of a benchmark; `conformance bench` takes them and those in `conformance.bench.command`."""
+
+NOT_REPEATED = ("config", "gate", "hidden_seed_file", "trust", "policy", *BENCHMARKING, *WRITING)
+"""Those that a command which asks a single check or input again does without."""
 
 DEFAULTS: Mapping[str, Any] = {option.key: option.default for option in OPTIONS}
 
@@ -92,6 +151,22 @@ class GradeOptions:
     import_timeout: float = DEFAULTS["import_timeout"]
     memory: float = DEFAULTS["memory"]
     in_process: bool = False
+    config: Path | None = None
+    gate: bool = False
+    hidden_seed_file: Path | None = None
+    trust: bool = False
+    rubric: Rubric | None = None
+    audience: str = DEFAULTS["audience"]
+    junit: Path | None = None
+    gradescope: Path | None = None
+    github: bool = False
+    policy: Policy | None = None
+    sandbox: str = DEFAULTS["sandbox"]
+    require_sandbox: bool = False
+    stop_after: float = DEFAULTS["stop_after"]
+    benchmark: bool = False
+    threads: int = DEFAULTS["threads"]
+    max_seconds: float | None = None
     command: str = field(default="", compare=False)
 
     @classmethod
@@ -123,7 +198,9 @@ class GradeOptions:
         return {
             f.name: getattr(self, f.name)
             for f in fields(self)
-            if f.name in DEFAULTS and getattr(self, f.name) not in (f.default, DEFAULTS[f.name])
+            if f.name in DEFAULTS
+            and f.name not in NOT_REPEATED
+            and getattr(self, f.name) not in (f.default, DEFAULTS[f.name])
         }
 
 
@@ -216,6 +293,16 @@ def _seed(raw: Any, option: Option) -> int:
     return value
 
 
+def _threads(raw: Any, option: Option) -> int:
+    try:
+        value = int(raw)
+    except ValueError:
+        value = 0
+    if not 1 <= value <= 1024:
+        raise UsageError(f"--{option.name} {raw}: give a whole number from 1 to 1024")
+    return value
+
+
 def _device(raw: Any, option: Option) -> str:
     value = str(raw).lower()
     if not re.fullmatch(r"cpu|mps|cuda(:\d+)?", value):
@@ -227,6 +314,20 @@ def _path(raw: Any, option: Option) -> Path:
     if not str(raw).strip():
         raise UsageError(f"--{option.name}: give a path")
     return Path(raw).expanduser()
+
+
+def _rubric(raw: Any, option: Option) -> Rubric:
+    """A file of that name; or the rubric itself, where the instructor's file holds it."""
+    from conformance.course.rubric import Rubric
+
+    return raw if isinstance(raw, Rubric) else Rubric.read(_path(raw, option))
+
+
+def _policy(raw: Any, option: Option) -> Policy:
+    """A name or a file; or the policy itself, where the instructor's file holds it."""
+    from conformance.policy import Policy
+
+    return raw if isinstance(raw, Policy) else Policy.load(str(raw))
 
 
 _CONVERT: Mapping[str, Callable[[Any, Option], Any]] = {
@@ -244,4 +345,20 @@ _CONVERT: Mapping[str, Callable[[Any, Option], Any]] = {
     "import_timeout": _positive,
     "memory": _positive,
     "in_process": lambda raw, option: bool(raw),
+    "config": _path,
+    "gate": lambda raw, option: bool(raw),
+    "hidden_seed_file": _path,
+    "trust": lambda raw, option: bool(raw),
+    "rubric": _rubric,
+    "audience": _choice(*AUDIENCES),
+    "junit": _path,
+    "gradescope": _path,
+    "github": lambda raw, option: bool(raw),
+    "policy": _policy,
+    "sandbox": _choice(*SANDBOXES),
+    "require_sandbox": lambda raw, option: bool(raw),
+    "stop_after": _positive,
+    "benchmark": lambda raw, option: bool(raw),
+    "threads": _threads,
+    "max_seconds": _positive,
 }

@@ -10,12 +10,14 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from conformance import clean
 from conformance.options import OPTIONS
 from conformance.spec import COMPONENTS_FOLDER
 
@@ -27,8 +29,12 @@ SUITE_INI = Path(__file__).with_name("suite.ini")
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Add `--impl` and the options of `conformance.options` to a run that asks for them."""
-    given = _arguments(pluginmanager.get_plugin("pytestconfig"))
+    config = pluginmanager.get_plugin("pytestconfig")
+    given = _arguments(config)
     grades = _asks_for_grading(given)
+    if config is not None and _starts_over(config, given):
+        command = _from_command(config)
+        os._exit(clean.start_over("pytest", command, _impl_of(command)))
     if not grades and not {"-h", "--help"} & set(given):
         return
     group = parser.getgroup("conformance", "conformance of transformer components")
@@ -86,20 +92,50 @@ def _asks_for_grading(arguments: Iterable[str]) -> bool:
     return any(word == "--impl" or word.startswith("--impl=") for word in arguments)
 
 
+def _starts_over(config: pytest.Config, given: Sequence[str]) -> bool:
+    """Whether this command is better run in a clean Python, see `conformance.clean`.
+
+    Not where a program has called pytest (it may be a debugger), nor in a process of pytest-xdist.
+    """
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return False
+    command = _from_command(config)
+    if not _asks_for_grading(command) or {"--trust", "--in-process"} & set(given):
+        return False
+    program = Path(sys.argv[0])
+    called = program.stem in ("pytest", "py.test") or program.parent.name == "pytest"
+    if not called or command != sys.argv[1:] or config.invocation_params.plugins:
+        return False
+    return not clean.is_clean() and (
+        config.inipath is not None or clean.suspicious(_impl_of(command))
+    )
+
+
+def _impl_of(command: Sequence[str]) -> str | None:
+    """The value of `--impl`, read before pytest has parsed the command."""
+    for word, following in zip(command, [*command[1:], None], strict=True):
+        if word == "--impl":
+            return following
+        if word.startswith("--impl="):
+            return word.partition("=")[2]
+    return None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) -> None:
     """Keep the `conftest.py` files and the `addopts` of the current folder out of a grading run.
 
     They belong to the candidate when a student grades with `--impl=.`: they could rewrite reports,
-    and ask for plugins that are not there.
+    and ask for plugins that are not there. With `--trust` they take part.
     """
     known = early_config.known_args_namespace
     if getattr(known, IMPL, None) is None:
         return
-    known.noconftest = True
-    command = _from_command(early_config)
-    if _asks_for_grading(command):
-        args[:] = [*_from_environment(), *command]
+    if not getattr(known, "conformance_trust", False):
+        known.noconftest = True
+        command = _from_command(early_config)
+        if _asks_for_grading(command):
+            args[:] = [*_from_environment(), *command]
     args.append(str(COMPONENTS_FOLDER))  # so that pytest does not look at `testpaths`
 
 
@@ -109,7 +145,8 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
     if config.getoption(IMPL, None) is None:
         return None
     command = _from_command(config)
-    if _asks_for_grading(command) and _has_foreign_settings(config):
+    trusted = config.getoption("conformance_trust", None)
+    if _asks_for_grading(command) and not trusted and _has_foreign_settings(config):
         return _without_settings(config, command)
     from conformance.prepare import prepare
 
@@ -125,6 +162,7 @@ def _without_settings(config: pytest.Config, command: Sequence[str]) -> int:
     """The same command without the configuration file of the current folder.
 
     Settings like `filterwarnings = error` or `pythonpath` are meant for the candidate's own tests.
+    Only where a program has called pytest; otherwise this is a new process already.
     """
     folder = config.invocation_params.dir
     arguments = ["-c", str(SUITE_INI), f"--rootdir={folder}", *command]

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from conformance import SPEC_VERSION, __version__
 from conformance.errors import ConformanceError, InternalError
-from conformance.report import Candidate, Header, ResultsWriter, Verdict, write_reports
+from conformance.report import (
+    Candidate,
+    Header,
+    ResultsWriter,
+    Verdict,
+    judge,
+    write_reports,
+)
+from conformance.report.policy import PolicyRecord
 from conformance.report.stream import RESULTS_NAME
 from conformance.spec import component_spec
 
@@ -71,6 +79,7 @@ class Recorder:
                 else (),
                 requirements=requirements(run.selected() if run else ()),
                 started=_now(),
+                policy=options.policy.name if options.policy and run else "",
             )
         )
         self.started = True
@@ -78,6 +87,10 @@ class Recorder:
     def check(self, record: Mapping[str, Any]) -> None:
         """Write one check."""
         self.writer.check(record)
+
+    def policy(self, record: PolicyRecord) -> None:
+        """Write what the rules of the course found."""
+        self.writer.policy(record)
 
     def error(self, error: ConformanceError) -> None:
         """Write why there is no verdict; only the first time, later errors follow from it."""
@@ -96,16 +109,23 @@ class Recorder:
             self.header()
         self.writer.footer(finished=_now(), interrupted=interrupted)
         self._must_be_ours()
-        verdict = write_reports(self.results, self.folder)
+        options = self.options
+        told = write_reports(
+            self.results, self.folder, audience=options.audience, rubric=options.rubric
+        )
         self._must_be_ours()
+        verdict = judge(self.writer.results())
+        if (verdict.kind, verdict.headline) != (told.kind, told.headline):
+            raise InternalError(f"the reports in {self.folder} tell another verdict than this run")
         self.writer.close()
         return verdict
 
     def _must_be_ours(self) -> None:
         if not self.writer.in_place():
             raise InternalError(
-                f"another run has written to {self.folder} in the meantime, so this one has no "
-                "verdict; give each run a folder of its own with --report"
+                f"the results in {self.folder} are not what this run has written there: another "
+                "run, or the candidate, has written to that folder, so there is no verdict; give "
+                "each run a folder of its own with --report"
             )
 
 

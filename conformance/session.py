@@ -11,17 +11,21 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from conformance.adapters import COURSE_FUNCTIONS, OPTIONAL_FUNCTIONS
+from conformance.boundary import left_out
 from conformance.candidate.messages import Call, Description, Outcome
 from conformance.candidate.resolve import Submission
 from conformance.counterexample.keep import Keeper
 from conformance.diagnosis.doctor import Doctor
 from conformance.errors import InternalError, LoadError, UsageError, internal_error
 from conformance.golden.load import GoldenStore, fixtures_folder
+from conformance.hidden import HiddenSeed, read_hidden_seed, stays_readable
 from conformance.opening import opened
 from conformance.options import GradeOptions, grade_command
+from conformance.policy.watch import WatchingCaller
 from conformance.report import CheckRecord, Details, Diagnosis
 from conformance.spec import Level, component_names
 from conformance.suite.check import Check, checks, included
@@ -33,6 +37,9 @@ from conformance.suite.run import run_check
 
 PATIENCE = 2
 """After so many calls of a component that hung or crashed, its remaining checks are not asked."""
+
+READABLE = "the candidate can read the file with the hidden seed: no sandbox hides it"
+TRUSTED = "settings and conftest.py of the folder took part in the judge (--trust)"
 
 LOST = (Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.OUT_OF_MEMORY)
 
@@ -70,6 +77,7 @@ class GradingRun:
     description: Description | None = None
     golden: GoldenStore = field(default_factory=GoldenStore)
     keeper: Keeper | None = None
+    hidden: HiddenSeed | None = None
     started: float = field(default_factory=time.monotonic)
     _selected: tuple[str, ...] | None = None
     _plan: list[Check] | None = None
@@ -85,7 +93,12 @@ class GradingRun:
         named_components(options, submission)
         _require_checks(options.check)
         golden = GoldenStore(fixtures_folder())
-        return cls(options, submission, opened(options, submission), golden=golden)
+        path = options.hidden_seed_file
+        hidden = None if path is None else read_hidden_seed(path)
+        caller: Any = opened(options, submission)
+        if options.policy is not None:
+            caller = WatchingCaller(caller, f"{options.seed} {hidden.seed(0) if hidden else ''}")
+        return cls(options, submission, caller, golden=golden, hidden=hidden)
 
     def describe(self) -> Description:
         """What the candidate offers; waits for its import. Raises LoadError."""
@@ -116,6 +129,23 @@ class GradingRun:
         wanted = named_components(self.options, self.submission) or set(COURSE_FUNCTIONS)
         return tuple(name for name in component_names() if name in wanted)
 
+    def must_keep_the_secret(self) -> None:
+        """UsageError when the candidate of a gate can read the file with the hidden seed."""
+        if self.options.gate and self._secret_in_reach:
+            raise UsageError(
+                f"--hidden-seed-file {self.options.hidden_seed_file}: the candidate runs with your "
+                "rights and without a sandbox that hides this file; give the secret through a pipe "
+                "(--hidden-seed-file - reads standard input), or use a sandbox"
+            )
+
+    @cached_property
+    def _secret_in_reach(self) -> bool:
+        """Whether the candidate can read the file with the hidden seed."""
+        path, hides = self.options.hidden_seed_file, getattr(self.caller, "hides", None)
+        if path is None or not stays_readable(path):
+            return False
+        return hides is None or not hides(path)
+
     def close(self) -> None:
         """End the candidate's process."""
         close = getattr(self.caller, "close", None)
@@ -140,6 +170,7 @@ class GradingRun:
             golden=self.golden,
             device=options.device,
             deadline=self.deadline,
+            hidden=self.hidden,
         )
 
     def selected(self) -> tuple[str, ...]:
@@ -160,17 +191,42 @@ class GradingRun:
         return self.absence(component(name)) is None
 
     def notices(self) -> tuple[str, ...]:
-        """What a reader of the report should know about the selection."""
-        declared = self.submission.declared
-        if declared is None or self.options.component or self.options.check:
+        """What a reader of the report should know about the selection, and what was left out."""
+        options, submission = self.options, self.submission
+        return (
+            *self._about_declared(),
+            *submission.notices,
+            *(_left_out(submission) if not (submission.ours or options.trust) else ()),
+            *((TRUSTED,) if options.trust else ()),
+            *(_about_seeds(options) if options.gate or options.hidden_seed_file else ()),
+            *((READABLE,) if self._secret_in_reach else ()),
+        )
+
+    def _about_declared(self) -> tuple[str, ...]:
+        declared, options = self.submission.declared, self.options
+        if declared is None or options.component or options.check:
             return ()
+        if _own_choice(options, self.submission) is None:
+            return ("COMPONENTS in its adapters module is ignored: it does not choose, --gate",)
         return (f"its adapters module declares COMPONENTS: {', '.join(declared)}",)
 
     def plan(self) -> list[Check]:
         """The checks of this run, in order."""
         if self._plan is None:
             self._plan = self._planned()
+            if self.options.gate or self.hidden:
+                self._plan = self._in_another_order(self._plan)
         return self._plan
+
+    def _in_another_order(self, planned: list[Check]) -> list[Check]:
+        """The checks of each component in an order that the seeds decide."""
+        context = self.context()
+        return [
+            mine[place]
+            for name in self.selected()
+            for mine in ([check for check in planned if check.component.name == name],)
+            for place in context.order(f"checks of {name}", len(mine))
+        ]
 
     def _planned(self) -> list[Check]:
         options = self.options
@@ -242,6 +298,8 @@ class GradingRun:
         absent = None if check.module else self.absence(owner)
         if absent is not None:
             return absent
+        if isinstance(self.caller, WatchingCaller):
+            self.caller.component = owner.name
         losses = self._losses.get(owner.name, Losses())
         if losses.hopeless(binding):
             return CheckResult(
@@ -266,6 +324,7 @@ class GradingRun:
                         "dtype": check.dtype,
                         "replay": self.replay(check),
                         **self.kept(check, result),
+                        **({"hidden": True} if result.evidence.hidden else {}),
                     }
                 )
             )
@@ -275,15 +334,21 @@ class GradingRun:
             requirement=check.requirement.id,
             level=self.level(check),
             outcome=str(result.outcome),
-            message=result.message,
+            message=result.shown,
             diagnosis=self.diagnosis(check, result),
             margin=result.margin,
             seconds=round(result.seconds, 6),
             details=details,
         ).to_json()
 
+    def watched(self) -> dict[str, Any] | None:
+        """What the candidate was newly seen to use, where rules hold; see `Watch.fresh`."""
+        return self.caller.watch.fresh() if isinstance(self.caller, WatchingCaller) else None
+
     def kept(self, check: Check, result: CheckResult) -> dict[str, str]:
         """Where the input of a failed check is stored, as entries of the report's details."""
+        if result.evidence.hidden:
+            return {"counterexample_note": "not stored: the input is a hidden one"}
         return {} if self.keeper is None else self.keeper.keep(check, result, self.context())
 
     def diagnosis(self, check: Check, result: CheckResult) -> Diagnosis | None:
@@ -319,16 +384,41 @@ def named_components(options: GradeOptions, submission: Submission) -> set[str] 
     """
     if options.component or options.check:
         return {*options.component, *(id.split("::")[0] for id in options.check)}
-    if submission.declared is None:
+    declared = _own_choice(options, submission)
+    if declared is None:
         return None
     known = component_names()
-    unknown = [name for name in submission.declared if name not in known]
-    if unknown or not submission.declared:
+    unknown = [name for name in declared if name not in known]
+    if unknown or not declared:
         raise UsageError(
             f"COMPONENTS in {submission.adapters} names {', '.join(unknown) or 'nothing'}; "
             f"the components are: {', '.join(known)}"
         )
-    return set(submission.declared)
+    return set(declared)
+
+
+def _own_choice(options: GradeOptions, submission: Submission) -> tuple[str, ...] | None:
+    """The components that the adapters module declares, where it may choose."""
+    return None if options.gate and not submission.ours else submission.declared
+
+
+def _left_out(submission: Submission) -> tuple[str, ...]:
+    """What lies in the submission and takes no part in the judge."""
+    folders = [submission.root, submission.workdir or submission.root]
+    here = Path.cwd()
+    return left_out(*folders, *([here] if here.is_relative_to(submission.root) else []))
+
+
+def _about_seeds(options: GradeOptions) -> tuple[str, ...]:
+    """How much of what is asked can have been known before."""
+    if options.hidden_seed_file is None:
+        if options.seed != GradeOptions.seed:
+            return ()
+        return (
+            "every input of this run can be known in advance: --hidden-seed-file, or another "
+            "--seed each time, draws others",
+        )
+    return ("some inputs were drawn from a hidden seed",)
 
 
 def _require_checks(wanted: Iterable[str]) -> None:

@@ -217,10 +217,10 @@ def told(result: Any) -> str:
     return f"raises {result}" if isinstance(result, str) else "answers"
 
 
-def disagreements(name: str) -> tuple[list[Disagreement], int]:
-    """All disagreements of a component, and how many faults were compared."""
+def disagreements(name: str, every: int = 1) -> tuple[list[Disagreement], int]:
+    """The disagreements of a component, and how many faults were compared: one in `every`."""
     entries = {entry.id: entry for entry in corpus.faults() if entry.component == name}
-    chosen = [fault for fault in faults(name).values() if fault.pieces]
+    chosen = [fault for fault in faults(name).values() if fault.pieces][::every]
     found: list[Disagreement] = []
     for fault in chosen:
         if fault.id not in entries:

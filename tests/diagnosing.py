@@ -35,6 +35,7 @@ from conformance.suite.grader import Context
 from conformance.suite.profile import PROFILE
 from conformance.suite.run import run_check
 
+REPORT = Path(__file__).resolve().parent.parent / "reports" / "diagnosis.md"
 VERDICTS = ("right", "among", "wrong", "unnamed", "passed")
 
 
@@ -128,6 +129,50 @@ def _line(name: str, found: list[Row]) -> tuple[object, ...]:
     return name, len(found), *(counts[v] for v in VERDICTS), sum(row.root for row in found)
 
 
+def report(found: list[Row]) -> str:
+    """The measurement as Markdown."""
+    total = len(found)
+    counts = Counter(row.verdict for row in found)
+    composite = [row for row in found if faults(row.component)[row.fault].same_as]
+    placed = sum(row.root for row in composite)
+    certain = [r for r in found if r.diagnosis is not None and r.diagnosis.certainty == "certain"]
+    wrong = sum(row.verdict == "wrong" for row in certain)
+    lines = [
+        "# Diagnosis, measured",
+        "",
+        f"{total} torch implementations, each wrong in one named way, were graded, and the first "
+        "mistake that the report names was compared with the one that was made "
+        "(`python tests/diagnosing.py --report`). The implementations share nothing with the wrong "
+        "definitions that they are compared with, and are asked on the suite's own inputs.",
+        "",
+        f"- The right mistake is named first for {counts['right']} "
+        f"({_percent(counts['right'], total)}).",
+        f"- It is among several that are named, none of them as certain, for {counts['among']}.",
+        f"- Another mistake is named for {counts['wrong']}; as certain for {wrong} of "
+        f"{len(certain)} that are called certain.",
+        f"- What was seen is described and no mistake named for {counts['unnamed']}.",
+        f"- Of {len(composite)} mistakes in a part of a larger component the part is named for "
+        f"{placed} ({_percent(placed, len(composite))}).",
+        "",
+        table(found),
+        "",
+        "right place: the component in which the mistake is was named.",
+        "",
+        "## Not named first",
+        "",
+    ]
+    for row in found:
+        if row.verdict != "right":
+            said = row.diagnosis
+            text = f"[{said.certainty}] {said.sentence}" if said else "nothing is said"
+            lines.append(f"- `{row.fault}` ({row.visible}), {row.verdict}: {text}")
+    return "\n".join(lines) + "\n"
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / max(whole, 1):.1f} %"
+
+
 def main() -> int:
     """Command line; the exit status is 1 when a wrong mistake is named as certain."""
     parser = argparse.ArgumentParser(
@@ -138,6 +183,7 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--profile", default="quick")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--report", action="store_true", help="write reports/diagnosis.md")
     options = parser.parse_args()
     names = options.component or component_names()
     start = time.perf_counter()
@@ -156,6 +202,8 @@ def main() -> int:
             text = f"[{said.certainty}] {said.fault} {said.others}: {said.sentence}" if said else ""
             print(f"{row.fault} ({row.visible}): {row.verdict} {text[:300]}")
     print(table(found))
+    if options.report:
+        REPORT.write_text(report(found), encoding="utf-8")
     print(f"{time.perf_counter() - start:.0f} s")
     certain = [r for r in found if r.verdict == "wrong" and r.diagnosis.certainty == "certain"]  # type: ignore[union-attr]
     return int(bool(certain))

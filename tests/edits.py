@@ -78,6 +78,9 @@ ALIKE = (
 )
 """Names of one function or class that stand for similar things."""
 
+IDEMPOTENT = {"to", "at_least_float32", "zeros_like", "Parameter", "ModuleList"}
+"""What changes nothing the second time."""
+
 SIZES = ("d_k", "length")
 """Local names that hold sizes; arguments show by their type."""
 
@@ -164,7 +167,8 @@ def _constant(site: Site) -> Iterator[ast.AST]:
             ast.Constant(other) for other in (others if value < 9 else [*others, value * 2])
         )
     elif isinstance(value, float):
-        yield from (ast.Constant(other) for other in (2 * value, value / 2, value / 10, 0.0))
+        others = (2 * value, value / 2, value / 10, 0.0)
+        yield from (ast.Constant(float(f"{other:g}")) for other in others)
 
 
 def number(node: ast.AST) -> bool | int | float | None:
@@ -319,7 +323,9 @@ def _twice(site: Site) -> Iterator[ast.AST]:
     """A function of one argument applied once more."""
     node = site.node
     if isinstance(node, ast.Call) and len(node.args) == 1:
-        yield ast.Call(node.func, [node], node.keywords)
+        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        if name not in IDEMPOTENT:
+            yield ast.Call(node.func, [node], node.keywords)
 
 
 def _nudged(site: Site) -> Iterator[ast.AST]:

@@ -110,9 +110,14 @@ def mutants(only: str = "") -> Iterator[Mutant]:
             yield from _of_module(module, tree)
 
 
+def plain(module: str) -> str:
+    """A module without an edit, written as mutants are."""
+    return "\n".join(ast.unparse(node) for node in trees()[module].body)
+
+
 def _of_module(module: str, tree: ast.Module) -> Iterator[Mutant]:
     parts = [ast.unparse(node) for node in tree.body]
-    seen = {"\n".join(parts)}
+    seen = {plain(module)}
     for index, node in enumerate(tree.body):
         name = getattr(node, "name", "")
         if name not in affected() or name in PLUMBING:

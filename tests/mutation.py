@@ -22,6 +22,7 @@ import pickle
 import sys
 import time
 import tomllib
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -57,7 +58,8 @@ LIMIT = 60.0
 Key = tuple[str, str, str]
 """Function, statement before, statement after."""
 
-KILLED, SURVIVED, INVALID = "killed", "survived", "invalid"
+KILLED, SURVIVED, INVALID, BROKEN = "killed", "survived", "invalid", "broken"
+"""`broken`: the suite itself raised an exception, so that there is no verdict."""
 
 _numbers = count()
 
@@ -152,7 +154,10 @@ def _work(pipe: Connection) -> None:
     torch.set_num_threads(1)
     remember_bounds()
     while (mutant := pipe.recv()) is not None:
-        verdict = judge(mutant, lambda check: pipe.send(check))
+        try:
+            verdict = judge(mutant, pipe.send)
+        except Exception:
+            verdict = Verdict(BROKEN, message=traceback.format_exc())
         pipe.send(verdict)
 
 
@@ -275,8 +280,9 @@ def results(
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8") as file:
         for mutant, verdict in judged(new, jobs):
-            entry = {"key": key_of(mutant, suite), "id": mutant.id, **asdict(verdict)}
-            print(json.dumps(entry), file=file, flush=True)
+            if verdict.state != BROKEN:
+                entry = {"key": key_of(mutant, suite), "id": mutant.id, **asdict(verdict)}
+                print(json.dumps(entry), file=file, flush=True)
             yield mutant, verdict
 
 
@@ -305,8 +311,13 @@ def problems(verdicts: Mapping[Mutant, Verdict], complete: Iterable[str] = ()) -
     even made is a problem, too.
     """
     listed = equivalent()
-    states = {named(mutant): verdict for mutant, verdict in verdicts.items()}
     found = [
+        f"the suite broke on {mutant.id}: {verdict.message}"
+        for mutant, verdict in verdicts.items()
+        if verdict.state == BROKEN
+    ]
+    states = {named(mutant): verdict for mutant, verdict in verdicts.items()}
+    found += [
         f"survived: {mutant.id} in {mutant.function}\n    {mutant.before}\n    {mutant.after}"
         for mutant, verdict in verdicts.items()
         if verdict.state == SURVIVED and named(mutant) not in listed
@@ -344,7 +355,7 @@ def main() -> int:
     found = problems(verdicts, complete)
     print(*found, sep="\n")
     states = Counter(verdict.state for verdict in verdicts.values())
-    counts = ", ".join(f"{states[state]} {state}" for state in (KILLED, SURVIVED, INVALID))
+    counts = ", ".join(f"{states[state]} {state}" for state in (KILLED, SURVIVED, INVALID, BROKEN))
     print(f"{len(chosen)} mutants: {counts}; {len(found)} problems")
     print(f"{time.monotonic() - start:.0f} s")
     return int(bool(found))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from conformance.candidate.frames import Header, arrays_of
-from conformance.candidate.messages import Built, Call, ModuleCall
+from conformance.candidate.messages import Built, Call, ModuleCall, Observe
 from conformance.candidate.worker import pack
 from conformance.errors import InternalError
 from conformance.numerics.tensors import CODES, DTYPES
@@ -51,8 +51,11 @@ class _Tensors:
         return pack(self._packed) if self._packed else b""
 
 
-def encode_call(call: Call | ModuleCall, identity: str) -> tuple[Header, bytes]:
+def encode_call(call: Call | ModuleCall | Observe, identity: str) -> tuple[Header, bytes]:
     """Header and body of the request for `call`."""
+    if isinstance(call, Observe):
+        header, body = encode_call(call.call, identity)
+        return {**header, "op": "observe", "of": header["op"]}, body
     tensors = _Tensors()
     work = _encode_module if isinstance(call, ModuleCall) else _encode_function
     header = work(call, tensors)  # type: ignore[arg-type]

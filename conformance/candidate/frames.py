@@ -9,6 +9,7 @@ the candidate, so every length, type and name is checked; whatever does not fit 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
@@ -20,8 +21,10 @@ from conformance.candidate.messages import (
     Call,
     Description,
     ModuleCall,
+    Observe,
     Outcome,
     Reply,
+    Use,
 )
 from conformance.candidate.worker import PREFIX
 from conformance.numerics.tensors import DTYPES
@@ -53,13 +56,16 @@ def join(header: Header, body: bytes) -> bytes:
     return PREFIX.pack(len(text), len(body)) + text + body
 
 
-def read_frame(stream: IO[bytes]) -> tuple[Header, bytes] | None:
-    """The next frame of `stream`; None at its end, in the middle of a frame too."""
+def read_frame(stream: IO[bytes], most: int = MAX_BODY) -> tuple[Header, bytes] | None:
+    """The next frame of `stream`; None at its end, in the middle of a frame too.
+
+    MalformedFrame for a body of more than `most` bytes, before any of it is read.
+    """
     prefix = stream.read(PREFIX.size)
     if len(prefix) < PREFIX.size:
         return None
     header_size, body_size = PREFIX.unpack(prefix)
-    if header_size > MAX_HEADER or body_size > MAX_BODY:
+    if header_size > MAX_HEADER or body_size > most:
         raise MalformedFrame("a frame that is too long")
     text = stream.read(header_size)
     body = stream.read(body_size)
@@ -119,6 +125,12 @@ class _Answer:
             self._bad(key)
         return tuple(clean(n) for n in value)
 
+    def items(self, key: str) -> list[Any]:
+        value = self._header.get(key, [])
+        if not isinstance(value, list) or len(value) > MAX_NAMES:
+            self._bad(key)
+        return value
+
     def flag(self, key: str) -> bool:
         value = self._header.get(key, False)
         if not isinstance(value, bool):
@@ -156,16 +168,25 @@ _REPLY_OUTCOMES = frozenset(
         Outcome.NOT_IMPLEMENTED,
         Outcome.RAISED,
         Outcome.OUT_OF_MEMORY,
+        Outcome.DELEGATED,
     }
 )
 
 
-def decode_reply(header: Header, body: bytes, call: Call | ModuleCall) -> Reply:
+def decode_reply(header: Header, body: bytes, call: Call | ModuleCall | Observe) -> Reply:
     """The answer to `call`; raises `MalformedFrame` for anything that is none."""
     answer = _Answer(header, decode_tensors(body))
     outcome = answer.text("outcome")
     if outcome not in _REPLY_OUTCOMES:
         raise MalformedFrame("an answer without a known outcome")
+    if isinstance(call, Observe):
+        return Reply(
+            outcome=Outcome(outcome),
+            message=answer.text("message"),
+            uses=tuple(_use(entry) for entry in answer.items("uses")),
+            files=answer.names("files"),
+            whole=answer.flag("whole"),
+        )
     reply = Reply(
         outcome=Outcome(outcome),
         message=answer.text("message"),
@@ -261,6 +282,15 @@ def _argument(entry: Any) -> Argument:
     return Argument(**{**entry, "name": clean(entry["name"][:200])})
 
 
+def _use(entry: Any) -> Use:
+    if not isinstance(entry, list) or [type(part) for part in entry] != [str, int, list]:
+        raise MalformedFrame("a use that is none")
+    file, line, names = entry
+    if not (0 <= line < 1 << 31 and all(isinstance(name, str) for name in names)):
+        raise MalformedFrame("a use without a proper place")
+    return Use(clean(file[:1000]), line, tuple(clean(name[:300]) for name in names[:200]))
+
+
 def _list(value: Any) -> list[Any]:
     if not isinstance(value, list) or len(value) > MAX_NAMES:
         raise MalformedFrame("a list that is none")
@@ -313,10 +343,18 @@ def decode_description(header: Header) -> Description:
     )
 
 
+#: what a CI system executes when it finds it in the log of a job: `::error::`, `##[error]`
+_COMMAND = re.compile(
+    r"(?<!\S)::(?=\S)"
+    r"|::(?=(?:add-|debug|echo|endgroup|error|group|notice|remove-|save-|set-|stop-|warning))"
+    r"|##(?=\w*\[)"
+)
+
+
 def clean(text: str) -> str:
-    """`text` without control characters, which could rewrite a reader's terminal."""
-    if text.isprintable():
-        return text
-    return "".join(
-        c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text
-    )
+    """`text` without what is more than text to a terminal or to the log of a CI system."""
+    if not text.isprintable():
+        text = "".join(
+            c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text
+        )
+    return _COMMAND.sub(lambda found: f"{found[0][0]} {found[0][1]}", text)

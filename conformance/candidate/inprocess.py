@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from conformance.candidate import encode, frames, worker
-from conformance.candidate.messages import Call, Description, ModuleCall, Reply
+from conformance.candidate.messages import Call, Description, ModuleCall, Observe, Reply
 from conformance.errors import LoadError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class LocalCaller:
     def __init__(self, executor: worker.Executor) -> None:
         self.executor = executor
 
-    def call(self, call: Call | ModuleCall) -> Reply:
+    def call(self, call: Call | ModuleCall | Observe) -> Reply:
         """The reply to one call; only an interruption by the user gets through as an error."""
         header, body = encode.encode_call(call, "local")
         # as JSON there and back: what cannot travel must not work here either

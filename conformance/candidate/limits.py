@@ -26,13 +26,13 @@ POSIX = os.name == "posix"
 #: what a candidate's process inherits; everything else (PYTHON*, tokens, CI variables) stays here
 ALLOWED = frozenset(
     {
-        *("PATH", "HOME", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "USERNAME"),
+        *("PATH", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "USERNAME"),
         *("USERPROFILE", "HOMEDRIVE", "HOMEPATH", "SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC"),
         *("PATHEXT", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES", "OS"),
         *("NUMBER_OF_PROCESSORS", "PROCESSOR_ARCHITECTURE", "PROCESSOR_IDENTIFIER"),
         *("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "KMP_DUPLICATE_LIB_OK"),
         *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "CC", "CXX", "CUDA_HOME", "CUDA_PATH"),
-        *("CUBLAS_WORKSPACE_CONFIG", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"),
+        "CUBLAS_WORKSPACE_CONFIG",
     }
 )
 
@@ -62,6 +62,7 @@ _SIGNAL_WORDS = {
     "SIGILL": "illegal instruction",
     "SIGBUS": "bus error",
     "SIGKILL": "perhaps by the system's out-of-memory killer",
+    "SIGXCPU": "more processor time than it may have",
 }
 
 
@@ -79,6 +80,37 @@ class Limits:
     memory_bytes: int = 8 * GIB
     #: kept of what one call prints; the middle is cut out
     output_bytes: int = 64 * 1024
+    #: what the tensors of one answer may take; a benchmark reads larger ones
+    answer_bytes: int = 64 << 20
+    #: for everything together, from the first import to the last call
+    total_seconds: float = 3600.0
+    #: processes at the same time, the candidate's own included
+    processes: int = 64
+    #: size of one file; in a sandbox also of all its temporary files together
+    file_bytes: int = GIB
+    #: files that are open at the same time, pipes included
+    open_files: int = 1024
+
+    def processor_seconds(self, threads: int) -> float:
+        """Processor time of one call; no honest one with so many threads comes near it."""
+        return 4.0 * threads * (self.call_seconds + self.import_seconds)
+
+    def told(self, threads: int, *, own_users: bool) -> dict[str, Any]:
+        """What the worker imposes upon itself, in values that JSON can hold.
+
+        `own_users`: it runs in a user namespace of its own, so that the number of its tasks can be
+        limited; elsewhere those of the same user's other programs would count as well. The system
+        counts no tasks of root's.
+        """
+        counted = own_users and POSIX and os.geteuid() != 0
+        return {
+            "memory_bytes": self.memory_bytes,
+            "file_bytes": self.file_bytes,
+            "open_files": self.open_files,
+            "tasks": 16 * self.processes if counted else 0,
+            "processor_seconds": self.processor_seconds(threads),
+            "total_processor_seconds": int(4 * threads * self.total_seconds) + 1,
+        }
 
 
 DEFAULT_LIMITS = Limits()
@@ -95,7 +127,7 @@ def amount(size: int) -> str:
 def environment(device: str, scratch: Path) -> dict[str, str]:
     """The environment of a candidate's process: an allow-list, and no GPU unless asked for.
 
-    `scratch` becomes its temporary folder, which the judge removes in the end.
+    `scratch` becomes its home and its temporary folder, which the judge removes in the end.
     """
     allowed = ALLOWED if device == "cpu" else ALLOWED | ALLOWED_DEVICE
     kept = {
@@ -103,7 +135,8 @@ def environment(device: str, scratch: Path) -> dict[str, str]:
         for name, value in os.environ.items()
         if name.upper() in allowed or name.upper().startswith("LC_")
     }
-    kept.update(TMPDIR=str(scratch), TEMP=str(scratch), TMP=str(scratch))
+    folders = ("HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP")
+    kept.update(dict.fromkeys(folders, str(scratch)))
     kept.update(WANDB_MODE="disabled", TOKENIZERS_PARALLELISM="false", MPLBACKEND="Agg")
     if device == "cpu":
         kept.setdefault("OMP_NUM_THREADS", "1")
@@ -135,9 +168,28 @@ def spawn_options() -> Mapping[str, Any]:
     return {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
 
 
-def kill(process: subprocess.Popen[bytes]) -> None:
-    """Ends `process` and everything it started; returns when it is gone."""
+def shield() -> None:
+    """Closes this process's memory, environment and descriptors in /proc to others of its user.
+
+    Of use where the candidate's process runs under the same user without a sandbox. Linux only.
+    """
+    if sys.platform.startswith("linux"):
+        import ctypes
+
+        zero = ctypes.c_ulong(0)
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(4, zero, zero, zero, zero)  # PR_SET_DUMPABLE
+
+
+def kill(process: subprocess.Popen[bytes], *, depth: int = 0) -> None:
+    """Ends `process` and everything it started; returns when it is gone.
+
+    `depth`: the candidate's own process is so many generations below. Those between take along what
+    has run away from the family, so they are asked first.
+    """
     family = _descendants(process.pid) if process.poll() is None else []
+    if depth and family:
+        _ask_keeper(process, family)
     if POSIX:
         # also when the process itself has ended: others of its group may still run
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -151,9 +203,45 @@ def kill(process: subprocess.Popen[bytes]) -> None:
         process.wait(timeout=10)
 
 
+def _ask_keeper(process: subprocess.Popen[bytes], family: list[Any]) -> None:
+    """Lets the keeper, or the first process of a namespace, end what is below it."""
+    first = next((p for p in family if _first_of_a_namespace(p.pid)), None)
+    with contextlib.suppress(Exception):
+        if first is not None:
+            first.kill()  # the system ends all others of the namespace
+        else:
+            process.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=2)
+
+
+def _first_of_a_namespace(pid: int) -> bool:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text("ascii", errors="replace")
+    except OSError:
+        return False
+    line = next((text for text in status.splitlines() if text.startswith("NSpid:")), "")
+    return len(line.split()) > 2 and line.split()[-1] == "1"
+
+
+def below(pid: int, depth: int) -> Any:
+    """The process (of psutil) that is `depth` generations below `pid`; None if it is not there."""
+    import psutil  # type: ignore[import-untyped]
+
+    try:
+        process = psutil.Process(pid)
+        for _ in range(depth):
+            process = min(process.children(), key=lambda child: child.create_time(), default=None)
+            if process is None:
+                return None
+    except psutil.Error:
+        return None
+    return process
+
+
 def _descendants(pid: int) -> list[Any]:
     """Processes below `pid`, those that left its group included."""
-    import psutil  # type: ignore[import-untyped]
+    import psutil
 
     try:
         return list(psutil.Process(pid).children(recursive=True))
@@ -161,16 +249,26 @@ def _descendants(pid: int) -> list[Any]:
         return []
 
 
-def resident_memory(pid: int, *, descendants: bool = False) -> int:
-    """Bytes of memory that `pid` holds now, with its `descendants` if wanted (slow); 0 if ended."""
+def resident_memory(pid: int) -> int:
+    """Bytes of memory that `pid` holds now; 0 if it has ended."""
     import psutil
 
-    total = 0
-    with contextlib.suppress(psutil.Error):
-        processes = [psutil.Process(pid), *(_descendants(pid) if descendants else [])]
-        for process in processes:
+    try:
+        return int(psutil.Process(pid).memory_info().rss)
+    except psutil.Error:
+        return 0
+
+
+def usage(pid: int) -> tuple[int, int]:
+    """(bytes of memory, number of processes) of everything below `pid`; takes milliseconds."""
+    import psutil
+
+    total = count = 0
+    for process in _descendants(pid):
+        with contextlib.suppress(psutil.Error):
             total += process.memory_info().rss
-    return total
+            count += 1
+    return total, count
 
 
 def user_site(python: Path) -> str | None:
@@ -201,15 +299,28 @@ def runnable(pid: int) -> bool:
         return False
 
 
-def request_stack(process: subprocess.Popen[bytes]) -> bool:
-    """Asks a hanging worker to write its Python stack to its file; False where that cannot be."""
+def request_stack(process: Any) -> bool:
+    """Asks a hanging worker (of psutil) to write its stack; False where that cannot be."""
     wanted = getattr(signal, "SIGUSR1", None)
-    if wanted is None or process.poll() is not None:
+    if wanted is None or process is None:
         return False
-    with contextlib.suppress(OSError):
-        process.send_signal(wanted)
-        return True
-    return False
+    try:
+        process.send_signal(wanted)  # psutil makes sure that the number is not another's by now
+    except Exception:
+        return False
+    return True
+
+
+def out_of_processor_time(status: int | None) -> bool:
+    """Has the system ended a process with that status because it had its processor time?"""
+    return status is not None and status == -int(getattr(signal, "SIGXCPU", 0)) != 0
+
+
+def exit_status(status: int | None, *, wrapped: bool) -> int | None:
+    """The exit status of the candidate's process: a sandbox tells a signal N as 128 + N."""
+    if wrapped and status is not None and 128 < status <= 128 + 64:
+        return 128 - status
+    return status
 
 
 def exit_text(status: int | None) -> str:

@@ -9,6 +9,7 @@ import queue
 import secrets
 import shutil
 import subprocess
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import IO, Any, cast
 from conformance.candidate import frames, limits, worker
 from conformance.candidate.capture import Capture
 from conformance.candidate.limits import Limits
+from conformance.candidate.sandbox import Sandbox
 
 #: how often a waiting judge looks at the process it waits for, in seconds
 LOOK_SECONDS = 0.05
@@ -36,25 +38,57 @@ class TooMuchMemory(Exception):
     """The process holds more memory than it may."""
 
 
+class TooManyProcesses(Exception):
+    """The process has started more processes than it may."""
+
+
+def put_script(scratch: Path) -> Path:
+    """The worker's own file in the temporary folder, written anew for every process.
+
+    Without a sandbox an earlier process can have put anything in the place of either: nothing is
+    written through a link, and what is in the way is removed.
+    """
+    if scratch.is_symlink() or not scratch.is_dir():
+        scratch.unlink(missing_ok=True)
+        scratch.mkdir()
+    scratch.chmod(0o700)
+    script = scratch / "worker.py"
+    if script.is_dir() and not script.is_symlink():
+        shutil.rmtree(script)
+    script.unlink(missing_ok=True)
+    with script.open("xb") as file:
+        file.write(Path(worker.__file__).read_bytes())
+    return script
+
+
 class Link:
     """One process of the candidate and the pipes to it."""
 
-    def __init__(self, python: Path, config: dict[str, Any], bounds: Limits, scratch: Path) -> None:
+    def __init__(
+        self, python: Path, config: dict[str, Any], bounds: Limits, scratch: Path, sandbox: Sandbox
+    ) -> None:
         self.bounds = bounds
         self.scratch = scratch
+        self.sandbox = sandbox
         self.started = time.monotonic()
-        script = scratch / "worker.py"
-        shutil.copyfile(worker.__file__, script)
+        script = put_script(scratch)
+        # nameless, so that a candidate can neither replace it nor find it later
+        self._stacks = tempfile.TemporaryFile(dir=scratch)  # noqa: SIM115
+        options = dict(limits.spawn_options())
+        if limits.POSIX:
+            options["pass_fds"] = (self._stacks.fileno(),)
+            config = {**config, "stacks": self._stacks.fileno()}
         self.process = subprocess.Popen(
-            [str(python), "-I", "-X", "utf8", "-u", str(script)],
+            sandbox.wrap([str(python), "-I", "-X", "utf8", "-u", str(script)]),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,
             cwd=str(scratch),
             env=limits.environment(config["device"], scratch),
-            **limits.spawn_options(),
+            **options,
         )
+        self._own: Any = None
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         assert self.process.stderr is not None
@@ -76,7 +110,7 @@ class Link:
         last: Any = None
         with io.BufferedReader(cast(io.RawIOBase, stream)) as buffered:
             try:
-                while (frame := frames.read_frame(buffered)) is not None:
+                while (frame := frames.read_frame(buffered, self.bounds.answer_bytes)) is not None:
                     self._put((time.monotonic(), frame))
             except frames.MalformedFrame as error:
                 last = error
@@ -124,11 +158,11 @@ class Link:
             try:
                 item = self._frames.get(timeout=max(0.0, min(LOOK_SECONDS, left)))
             except queue.Empty:
-                had = limits.processor_seconds(self.process.pid)
+                had = limits.processor_seconds(self._pid())
                 processor_then = had if processor_then is None else processor_then
                 if left <= 0:
                     starved = had - processor_then < granted / 2
-                    if deadline < latest and starved and limits.runnable(self.process.pid):
+                    if deadline < latest and starved and limits.runnable(self._pid()):
                         deadline = min(latest, deadline + granted / 2)
                         continue
                     raise TimedOut from None
@@ -151,18 +185,34 @@ class Link:
         """
         if self.process.poll() is not None and self._frames.empty() and look > 4:
             raise Ended
-        used = limits.resident_memory(self.process.pid, descendants=look % 10 == 5)
+        used = limits.resident_memory(self._pid())
+        if look % 10 == 5:
+            total, processes = limits.usage(self.process.pid)
+            used = max(used, total)
+            # those between the judge and the candidate's own process do not count
+            if processes - self.sandbox.depth >= self.bounds.processes:
+                raise TooManyProcesses
         if used > self.bounds.memory_bytes:
             raise TooMuchMemory
 
+    def _pid(self) -> int:
+        """The candidate's own process, or what leads to it as long as that is not there."""
+        if self.sandbox.depth and self._own is None:
+            self._own = limits.below(self.process.pid, self.sandbox.depth)
+        return self.process.pid if self._own is None else int(self._own.pid)
+
     def stack(self, root: Path) -> str:
         """Where a hanging or crashed candidate was, as far as it could be found out."""
-        if limits.request_stack(self.process):
+        own = limits.below(self.process.pid, self.sandbox.depth)
+        if self.process.poll() is None and limits.request_stack(own):
             time.sleep(0.1)
         try:
-            with (self.scratch / "stacks.txt").open(encoding="utf-8", errors="replace") as file:
-                text = file.read(256 << 10)
-        except OSError:
+            if not limits.POSIX:  # descriptors are not passed on there
+                text = (self.scratch / "stacks.txt").read_text("utf-8", errors="replace")
+            else:
+                self._stacks.seek(0)
+                text = self._stacks.read(256 << 10).decode("utf-8", errors="replace")
+        except (OSError, ValueError):
             return ""
         lines = [line for line in text.splitlines() if f'File "{root}' in line]
         return frames.clean("\n".join(line.replace(f"{root}{os.sep}", "") for line in lines[:12]))
@@ -176,7 +226,12 @@ class Link:
     def kill(self) -> int | None:
         self._closed.set()
         status = self.process.poll()
-        limits.kill(self.process)
+        limits.kill(self.process, depth=self.sandbox.depth)
         with contextlib.suppress(OSError, ValueError):
             self._writer.close()
-        return status
+        return limits.exit_status(status, wrapped=self.sandbox.depth > 1)
+
+    def close(self) -> None:
+        """Kills what is left and forgets what it wrote."""
+        self.kill()
+        self._stacks.close()

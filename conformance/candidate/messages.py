@@ -35,6 +35,8 @@ class Outcome(StrEnum):
     CRASHED = "crashed"
     TIMED_OUT = "timed out"
     OUT_OF_MEMORY = "out of memory"
+    #: it has reached for the suite's own code or reference implementation
+    DELEGATED = "delegated"
     SKIPPED = "skipped"
 
 
@@ -101,6 +103,26 @@ class ModuleCall:
 
 
 @dataclass(frozen=True)
+class Observe:
+    """A call made only to see what the candidate uses in it; its values do not come back."""
+
+    call: Call | ModuleCall
+
+
+@dataclass(frozen=True)
+class Use:
+    """What one line of the candidate called, what that called in turn, and so on.
+
+    `names` are dotted names of functions, the last one perhaps an operator ("aten._softmax"). With
+    no `file`, the candidate named the function itself and the worker called it.
+    """
+
+    file: str
+    line: int
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Argument:
     """One parameter of a constructor or of `forward`; `*args` and `**kwargs` are left out."""
 
@@ -147,6 +169,11 @@ class Reply:
     module: Mapping[str, Any] = field(default_factory=_empty)
     #: for a ModuleCall with return_state: state-dict key -> array
     state: Mapping[str, Array] = field(default_factory=_empty)
+    #: for `Observe`: what was used, and the candidate's files that are loaded by now
+    uses: tuple[Use, ...] = ()
+    files: tuple[str, ...] = ()
+    #: for `Observe`: the call came to its end, and nothing was left out
+    whole: bool = False
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,9 @@ How a call can end:
 
 * an answer comes in time: `frames.decode_reply` makes a `Reply` of it;
 * no answer in time: TIMED_OUT, with the place where the candidate was, if it could be had;
+* it has had its processor time, or the time of the whole run: TIMED_OUT;
 * the process ends: CRASHED, with exit status or signal;
+* it starts too many processes: CRASHED;
 * its memory grows beyond the limit: OUT_OF_MEMORY;
 * what it sends is no answer: CRASHED.
 
@@ -18,21 +20,29 @@ In all but the first case the process and everything it started are killed.
 from __future__ import annotations
 
 import dataclasses
-import tempfile
+import shutil
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from conformance.candidate import encode, frames, limits
+from conformance.candidate import encode, frames, limits, worker
 from conformance.candidate.limits import DEFAULT_LIMITS, Limits, amount, interpreter
-from conformance.candidate.link import Ended, Link, TimedOut, TooMuchMemory
-from conformance.candidate.messages import Call, Description, ModuleCall, Outcome, Reply
+from conformance.candidate.link import Ended, Link, TimedOut, TooManyProcesses, TooMuchMemory
+from conformance.candidate.messages import Call, Description, ModuleCall, Observe, Outcome, Reply
+from conformance.candidate.sandbox import NONE, Ladder, Sandbox
+from conformance.candidate.scratch import Scratch
+from conformance.candidate.view import suite_folders, view_of
 from conformance.errors import ConformanceError, LoadError, UsageError
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from conformance.candidate.resolve import Submission
+
+
+WATCHED = 4
+"""An observed call may take so many times as long as another: to be watched costs time."""
 
 
 class Worker:
@@ -47,6 +57,8 @@ class Worker:
         limits: Limits = DEFAULT_LIMITS,
         seed: int = 0,
         threads: int = 1,
+        sandbox: str = "auto",
+        hidden: Iterable[Path] = (),
     ) -> None:
         self.submission = submission
         self.device = device
@@ -54,10 +66,15 @@ class Worker:
         self.seed = seed
         self.threads = threads
         self._python = interpreter(python)
-        self._scratch: Path | None = None
+        self._mode = sandbox
+        self._hidden = tuple(hidden)
+        self._folder: Scratch | None = None
+        self._ladder: Ladder | None = None
+        self._sandbox: Sandbox = NONE
         self._link: Link | None = None
         self._description: Description | None = None
         self._allowance = self.limits.import_seconds
+        self._left = self.limits.total_seconds
 
     def __enter__(self) -> Worker:
         self.start()
@@ -74,43 +91,71 @@ class Worker:
     # -- life ------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Starts the process, which imports torch and the candidate while we do other things."""
+        """Starts the process, which imports torch and the candidate while we do other things.
+
+        From the thread that is to ask it: where that ends, the system may end the process.
+        Raises LoadError where the interpreter does not start, SandboxError where a sandbox is
+        demanded and there is none, UsageError where there is no room for temporary files.
+        """
         if self._link is not None:
             return
-        if self._scratch is None:
-            self._folder = tempfile.TemporaryDirectory(
-                prefix="candidate-", ignore_cleanup_errors=True
-            )
-            self._scratch = Path(self._folder.name).resolve()
+        limits.shield()
+        if self._folder is None:
+            self._folder = Scratch()
+        if self._ladder is None:
+            shutil.copyfile(worker.__file__, self._folder.path / "worker.py")
+            self._ladder = self._sandboxes(self._folder.path)
+            self._sandbox = self._ladder.take()
         try:
-            self._link = Link(self._python, self._config(), self.limits, self._scratch)
+            self._link = Link(
+                self._python, self._config(), self.limits, self._folder.path, self._sandbox
+            )
         except OSError as error:
             raise LoadError(f"{self._python} cannot be started: {error}") from None
         self._description = None
 
+    def _sandboxes(self, scratch: Path) -> Ladder:
+        site = limits.user_site(self._python)
+        view = view_of(
+            self.submission,
+            self._python,
+            scratch,
+            device=self.device,
+            user_site=site,
+            hidden=self._hidden,
+        )
+        environment = limits.environment(self.device, scratch)
+        return Ladder(self._mode, view, self._python, environment, self.limits.file_bytes)
+
+    def hides(self, path: Path) -> bool:
+        """Whether a sandbox keeps the candidate from reading what lies there."""
+        self.start()
+        view = self._ladder.view if self._ladder is not None else None
+        return self._sandbox.files and view is not None and not view.shows(path)
+
     def close(self) -> None:
         """Ends the process and everything it started, and removes its temporary folder."""
         self._drop()
-        if self._scratch is not None:
-            self._folder.cleanup()
-            self._scratch = None
+        if self._folder is not None:
+            self._folder.remove()
+            self._folder, self._ladder = None, None
 
     def _drop(self) -> None:
         link, self._link, self._description = self._link, None, None
         if link is not None:
-            link.kill()
+            link.close()
 
     def _config(self) -> dict[str, Any]:
         """What the worker needs to know; nothing of what is expected of the candidate."""
         return {
             **self.submission.load_config(),
             **_harness_places(self.submission),
-            "scratch": str(self._scratch),
+            "scratch": str(self._folder.path if self._folder else ""),
             "user_site": limits.user_site(self._python),
             "device": self.device,
             "threads": self.threads,
             "seed": self.seed,
-            "memory_bytes": self.limits.memory_bytes,
+            "limits": self.limits.told(self.threads, own_users=self._sandbox.own_users),
         }
 
     # -- loading ---------------------------------------------------------------------------------
@@ -130,6 +175,29 @@ class Worker:
         return self._description
 
     def _await_load(self) -> Description:
+        while True:
+            stage = ["torch"]
+            try:
+                return self._await_import(stage)
+            except LoadError:
+                if stage != ["torch"] or not self._another_sandbox():
+                    raise
+
+    def _another_sandbox(self) -> bool:
+        """Tries with less of a sandbox, when torch is not to be had in this one.
+
+        No code of the candidate has been run by then.
+        """
+        if self._ladder is None or self._mode != "auto" or not self._sandbox.prefix:
+            return False
+        self._ladder.reasons.append(f"torch cannot be imported in {self._sandbox.name}")
+        self._drop()
+        self._sandbox = self._ladder.take()
+        self.start()
+        return True
+
+    def _await_import(self, reached: list[str]) -> Description:
+        """Waits for the import; `reached` gets the word "candidate" when torch is there."""
         link = self._link
         assert link is not None
         stage, began, allowed = "torch", link.started, self.limits.torch_seconds
@@ -137,19 +205,28 @@ class Worker:
             while True:
                 moment, header, _ = link.receive(began + allowed)
                 if header.get("event") == "torch":
-                    stage, began, allowed = "candidate", moment, self.limits.import_seconds
+                    stage, began, allowed = "candidate", moment, self._import_seconds()
+                    reached.append(stage)
                 elif header.get("id") == link.load_id and "outcome" in header:
+                    self._left -= moment - began if stage == "candidate" else 0.0
                     return self._loaded(link, header)
         except TimedOut:
+            self._left -= allowed if stage == "candidate" else 0.0
             raise self._load_error(link, stage, f"takes more than {allowed:g} s") from None
         except TooMuchMemory:
             text = f"takes more than {amount(self.limits.memory_bytes)} of memory"
+            raise self._load_error(link, stage, text) from None
+        except TooManyProcesses:
+            text = f"starts more than {self.limits.processes} processes"
             raise self._load_error(link, stage, text) from None
         except frames.MalformedFrame as error:
             raise self._load_error(link, stage, f"was disturbed by {error}") from None
         except Ended:
             ended = limits.exit_text(link.end())
             raise self._load_error(link, stage, f"failed: the process {ended}") from None
+
+    def _import_seconds(self) -> float:
+        return max(0.1, min(self.limits.import_seconds, self._left))
 
     def _loaded(self, link: Link, header: dict[str, Any]) -> Description:
         printed = link.capture.take(link.load_id)
@@ -161,10 +238,13 @@ class Worker:
         description = frames.decode_description(header)
         isolation = (
             "separate process",
+            *self._sandbox.words,
             "environment by allow-list",
             f"memory limit {amount(self.limits.memory_bytes)}"
             + (" (RLIMIT_AS)" if header.get("memory_limit") == "RLIMIT_AS" else " (watched)"),
             f"{self.limits.call_seconds:g} s for each call",
+            f"{self.limits.total_seconds / 60:g} minutes in all",
+            f"{self.limits.processes} processes (watched)",
             *description.isolation,
         )
         return dataclasses.replace(description, isolation=isolation, printed=printed)
@@ -180,8 +260,10 @@ class Worker:
 
     # -- calls -----------------------------------------------------------------------------------
 
-    def call(self, call: Call | ModuleCall) -> Reply:
+    def call(self, call: Call | ModuleCall | Observe) -> Reply:
         """Asks the candidate.  Whatever it does becomes the outcome of the reply."""
+        if self._left <= 0:
+            return Reply(Outcome.TIMED_OUT, self._over)
         try:
             self.describe()
         except ConformanceError as error:
@@ -198,10 +280,11 @@ class Worker:
             self._drop()
             raise
 
-    def _await_answer(self, link: Link, call: Call | ModuleCall, identity: str) -> Reply:
+    def _await_answer(self, link: Link, call: Call | ModuleCall | Observe, identity: str) -> Reply:
         began = time.monotonic()
-        calls = max(1, call.repeat) if isinstance(call, Call) else 1
-        deadline, importing = began + self.limits.call_seconds * calls, False
+        calls = _calls(call)
+        allowed = self.limits.call_seconds * calls
+        deadline, importing = began + min(allowed, self._left), False
         try:
             while True:
                 moment, header, body = link.receive(deadline)
@@ -209,7 +292,8 @@ class Worker:
                 if "event" in header:
                     # one of an earlier call can come late, from a thread that was left running
                     if ours and not importing:
-                        deadline, importing = deadline + self._allowance, True
+                        latest = began + self._left
+                        deadline, importing = min(deadline + self._allowance, latest), True
                     continue
                 if not ours:
                     raise frames.MalformedFrame("an answer to another question")
@@ -217,25 +301,41 @@ class Worker:
                 return self._answered(link, call, header, body)
         except TimedOut:
             self._spend(time.monotonic() - began)
+            if self._left <= 0:
+                return self._failed(link, Outcome.TIMED_OUT, self._over, stack=True)
             extra = ", imports included" if importing else ""
             text = f"no answer within {deadline - began:.3g} s{extra}"
             return self._failed(link, Outcome.TIMED_OUT, text, stack=True)
         except TooMuchMemory:
             text = f"used more than {amount(self.limits.memory_bytes)} of memory"
             return self._failed(link, Outcome.OUT_OF_MEMORY, text, stack=True)
+        except TooManyProcesses:
+            text = f"started more than {self.limits.processes} processes and was ended for it"
+            return self._failed(link, Outcome.CRASHED, text)
         except frames.MalformedFrame as error:
             text = f"sent a malformed answer: {error}"
             return self._failed(link, Outcome.CRASHED, text)
         except Ended:
-            text = f"the process {limits.exit_text(link.end())} during the call"
+            status = link.end()
+            if limits.out_of_processor_time(status):
+                granted = self.limits.processor_seconds(self.threads) * calls
+                text = f"used more than {granted:g} s of processor time"
+                return self._failed(link, Outcome.TIMED_OUT, text, stack=True)
+            text = f"the process {limits.exit_text(status)} during the call"
             return self._failed(link, Outcome.CRASHED, text, stack=True)
+
+    @property
+    def _over(self) -> str:
+        """What to say when the candidate has used up the time of the whole run."""
+        return f"the candidate has had its {self.limits.total_seconds / 60:g} minutes of this run"
 
     def _spend(self, seconds: float) -> None:
         """Takes what a call needed beyond its own time off the allowance for imports."""
         self._allowance -= min(self._allowance, max(0.0, seconds - self.limits.call_seconds))
+        self._left -= seconds
 
     def _answered(
-        self, link: Link, call: Call | ModuleCall, header: dict[str, Any], body: bytes
+        self, link: Link, call: Call | ModuleCall | Observe, header: dict[str, Any], body: bytes
     ) -> Reply:
         if header.get("broken") is True:
             text = frames.clean(str(header.get("message"))[:4000])
@@ -258,10 +358,17 @@ def _harness_places(submission: Submission) -> dict[str, list[str]]:
     """Our own folders, which a candidate must not find; nothing is hidden from our own code."""
     if submission.ours:
         return {"hidden": [], "own_packages": []}
-    package = Path(__file__).resolve().parents[1]
+    package, reference, fixtures = suite_folders()
     checkout = package.parent
     installed = checkout.name in ("site-packages", "dist-packages")
     return {
         "hidden": [] if installed else [str(checkout)],
-        "own_packages": [str(package), str(checkout / "reference_impl")],
+        "own_packages": [str(p) for p in (package, reference, *([] if installed else [fixtures]))],
     }
+
+
+def _calls(call: Call | ModuleCall | Observe) -> int:
+    """How many calls' time one request has."""
+    if isinstance(call, Observe):
+        return WATCHED
+    return max(1, call.repeat) if isinstance(call, Call) else 1

@@ -22,22 +22,30 @@ _PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", ".git", CONFIG_NAME
 # -- conformance.toml ----------------------------------------------------------------------------
 
 
-def read_config(folder: Path) -> dict[str, Any]:
-    """The checked content of conformance.toml; it may say where things are and nothing else."""
+def read_config(folder: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The checked content of conformance.toml, and a notice on what of it is ignored.
+
+    It may say where things are and nothing else. Raises UsageError where that is said wrongly.
+    """
     path = folder / CONFIG_NAME
     if not path.is_file():
-        return {}
+        return {}, ()
     try:
         config = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"{path} is not valid TOML: {error}") from None
-    unknown = sorted(set(config) - {"adapters", "modules"})
-    if unknown:
-        raise UsageError(
-            f"{path} has unknown keys: {', '.join(unknown)} (allowed are 'adapters' and 'modules')"
-        )
     _check_config(path, config)
-    return config
+    known = {key: value for key, value in config.items() if key in ("adapters", "modules")}
+    names = ", ".join(_shown(key) for key in sorted(set(config) - set(known)))
+    told = (
+        f"ignored in its {CONFIG_NAME}: {names} (a submission says where its adapters and modules "
+        "are; how it is graded stands in a file for --config)"
+    )
+    return known, (told,) if names else ()
+
+
+def _shown(key: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in key[:40])
 
 
 def _check_config(path: Path, config: Mapping[str, Any]) -> None:

@@ -26,12 +26,14 @@ from __future__ import annotations
 
 import difflib
 import importlib.machinery
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from conformance import clean
 from conformance.candidate import project, sources
 from conformance.candidate.sources import Source, contract_functions, entries, skipped
 from conformance.errors import LoadError, UsageError
@@ -75,6 +77,12 @@ class Submission:
     ours: bool = False
     #: working directory of the candidate, `root` if None
     workdir: Path | None = None
+    #: what a reader of the report should know about its settings
+    notices: tuple[str, ...] = ()
+    #: one file that was named, of no project: others beside it may be other submissions
+    single: bool = False
+    #: folders beside `root` that it may see in a sandbox
+    visible: tuple[Path, ...] = ()
 
     def load_config(self) -> dict[str, Any]:
         """What the worker has to know of this, in values that JSON can hold."""
@@ -105,8 +113,10 @@ def resolve(impl: str, *, cwd: Path) -> Submission:
         return _own_package()
     path = Path(cwd, Path(value).expanduser())
     if path.exists():
-        path = path.resolve()
-        return _folder(path) if path.is_dir() else _file(path)
+        named, path = Path(os.path.abspath(path)), path.resolve()
+        found = _folder(path) if path.is_dir() else _file(path)
+        # a link to the suite is not the suite: whoever made it has written nothing
+        return found if named == path or not _in_suite(path) else replace(found, ours=False)
     if looks_like_a_path(value):
         raise UsageError(f"--impl={impl}: there is no such file or folder{_suggestion(path)}")
     return _importable(value, cwd)
@@ -167,7 +177,9 @@ def _file(path: Path) -> Submission:
     if path.suffix != ".py":
         raise UsageError(f"--impl={path}: not a Python file; name an adapters file or a folder")
     source = sources.read(path)
-    return _with_adapters(_project_root(path, source), source, f"the adapters file {path.name}")
+    root = _project_root(path, source)
+    found = _with_adapters(root, source, f"the adapters file {path.name}")
+    return replace(found, single=not project.is_project(root))
 
 
 def _star_import(source: Source) -> bool:
@@ -192,7 +204,11 @@ def _folder(folder: Path) -> Submission:
     """The adapters module, or the classes, of a submission's folder."""
     if not entries(folder):
         raise LoadError(f"{folder} is empty; --impl takes the folder that holds the submission")
-    config = project.read_config(folder)
+    config, notices = project.read_config(folder)
+    return replace(_found_in(folder, config), notices=notices)
+
+
+def _found_in(folder: Path, config: Mapping[str, Any]) -> Submission:
     if "adapters" in config:
         chosen = sources.read(folder / config["adapters"])
         how = f"{config['adapters']}, as {project.CONFIG_NAME} says"
@@ -292,11 +308,19 @@ def _with_adapters(
         declared=source.declared,
         distributions=project.distributions(root, base, search_path),
         found=sources.reachable_classes(source.path, search_path),
-        ours=any(
-            sources.inside(source.path, own) for own in (_suite(), _suite().parent / OWN_PACKAGE)
-        ),
+        ours=_is_ours(source.path, root),
         workdir=project.workdir(source.path, base, root),
     )
+
+
+def _is_ours(adapters: Path, root: Path) -> bool:
+    """Whether a submission is a part of this suite; a link in another's folder makes it none."""
+    return _in_suite(adapters) and sources.inside(adapters, root)
+
+
+def _in_suite(path: Path) -> bool:
+    own = (_suite(), _suite().parent / OWN_PACKAGE)
+    return any(path == folder or sources.inside(path, folder) for folder in own)
 
 
 def _must_be_text(path: Path) -> None:
@@ -357,7 +381,7 @@ def _nothing_found(folder: Path) -> str:
 
 def _importable(name: str, cwd: Path) -> Submission:
     """A package or module on Python's path; found by its files, never imported."""
-    spec = _find_spec(name, [str(cwd), *sys.path])
+    spec = _find_spec(name, [str(cwd), *clean.SEARCHED, *sys.path])
     if spec is None:
         known = ", ".join([*KNOWN, OWN_PACKAGE])
         raise UsageError(
@@ -368,8 +392,14 @@ def _importable(name: str, cwd: Path) -> Submission:
     if not folders:
         if not spec.origin or not spec.origin.endswith(".py"):
             raise UsageError(f"--impl={name}: not a module that is written in Python")
-        return replace(_file(Path(spec.origin).resolve()), name=name)
-    return replace(_package(folders[0]), name=name)
+        return _named(_file(Path(spec.origin).resolve()), name)
+    return _named(_package(folders[0]), name)
+
+
+def _named(found: Submission, name: str) -> Submission:
+    """A submission that was named as it is imported: so what lies beside it can be imported too."""
+    beside = [p for p in found.search_path if p not in (Path.home(), Path(p.anchor))]
+    return replace(found, name=name, single=False, visible=tuple(beside))
 
 
 def _find_spec(name: str, path: list[str]) -> importlib.machinery.ModuleSpec | None:

@@ -74,7 +74,7 @@ class Source:
 def read(path: Path) -> Source:
     """Reads one file; what cannot be read or parsed comes back almost empty."""
     try:
-        text = _content(path)
+        text = content(path)
         tree = ast.parse(text)
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return _unparsed(path)
@@ -88,7 +88,7 @@ def read(path: Path) -> Source:
     )
 
 
-def _content(path: Path) -> bytes:
+def content(path: Path) -> bytes:
     """The first megabytes of a regular file; OSError for anything else, which might never end."""
     if not path.is_file():
         raise OSError(f"{path} is not a regular file")
@@ -99,22 +99,22 @@ def _content(path: Path) -> bytes:
 def damage(path: Path) -> str:
     """Why no Python can read this file as source, as the rest of a sentence; empty if it can."""
     try:
-        content = _content(path)
+        data = content(path)
     except OSError:
         return ""
-    place = content.find(b"\0")
+    place = data.find(b"\0")
     if place < 0:
         return ""
-    if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) or content[1:4:2] == b"\0\0":
+    if data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) or data[1:4:2] == b"\0\0":
         return "is text in UTF-16, which Python does not read; save it as UTF-8"
-    line = content.count(b"\n", 0, place) + 1
+    line = data.count(b"\n", 0, place) + 1
     return f"holds a NUL byte in line {line}, so it is no Python source; save it as plain UTF-8"
 
 
 def _unparsed(path: Path) -> Source:
     """What regular expressions find in a file that this Python cannot parse."""
     try:
-        text = _content(path).decode("utf-8", errors="replace")
+        text = content(path).decode("utf-8", errors="replace")
     except OSError:
         return Source(path, parsed=False)
     functions = re.findall(r"^(?:async )?def\s+(\w+)", text, re.MULTILINE)
@@ -266,24 +266,34 @@ def reachable_classes(adapters: Path, search_path: Sequence[Path]) -> dict[str, 
     Imports inside functions count: half of the submissions have no others.
     """
     found: dict[str, str] = {}
-    start = read(adapters)
-    waiting = deque([start])
-    seen = {adapters}
-    while waiting and len(seen) < MAX_FILES:
-        source = waiting.popleft()
-        if source is not start:
+    for source in _reachable(adapters, search_path):
+        if source.path != adapters:
             module = module_name(source.path, search_path)
             for name, own in _spec_names(source).items():
                 if module and own[:1].isupper():
                     found.setdefault(name, f"{module}:{own}")
-        for path in _imported_files(source, search_path):
-            if path not in seen:
-                seen.add(path)
-                waiting.append(read(path))
     return found
 
 
-def _imported_files(source: Source, search_path: Sequence[Path]) -> Iterator[Path]:
+def reachable_files(adapters: Path, search_path: Sequence[Path]) -> set[Path]:
+    """The adapters file and the files of the submission that it imports, directly or not."""
+    return {source.path for source in _reachable(adapters, search_path)}
+
+
+def _reachable(adapters: Path, search_path: Sequence[Path]) -> Iterator[Source]:
+    """The adapters file, then what it imports, nearest first."""
+    waiting = deque([read(adapters)])
+    seen = {adapters}
+    while waiting and len(seen) < MAX_FILES:
+        source = waiting.popleft()
+        yield source
+        for path in imported_files(source, search_path):
+            if path not in seen:
+                seen.add(path)
+                waiting.append(read(path))
+
+
+def imported_files(source: Source, search_path: Sequence[Path]) -> Iterator[Path]:
     """Files of the submission that `source` imports."""
     for level, module, names in source.imports:
         if level:

@@ -6,12 +6,14 @@ nothing of it is there for a candidate to import.  `process.py` is the other sid
 
 What happens, in this order:
 
-1. The pipes that came as stdin and stdout are put aside for the conversation; stdin becomes empty,
+1. Unless a sandbox does it, a keeper stays behind (`keep`): it ends with the judge, and ends
+   whatever the candidate leaves behind.
+2. The pipes that came as stdin and stdout are put aside for the conversation; stdin becomes empty,
    stdout and stderr both become the pipe in which the judge collects what the candidate prints.
-2. torch is imported (event "torch").
-3. The request "load" says where the candidate is.  Its folders join `sys.path`, the harness's own
+3. torch is imported (event "torch"); then come the limits on what the process may use.
+4. The request "load" says where the candidate is.  Its folders join `sys.path`, the harness's own
    are taken off, the adapters module is imported (`Loader`).  The answer names what was found.
-4. Each request "call" or "module" is carried out by `Executor` on tensors built for it alone.
+5. Each request "call" or "module" is carried out by `Executor` on tensors built for it alone.
 
 A frame is two little-endian 64-bit lengths, a JSON header and a body in the safetensors format.
 Each answer carries the id of its request; the event "importing" may come before it and says that
@@ -23,6 +25,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import ctypes
+import errno
 import faulthandler
 import functools
 import importlib
@@ -35,6 +38,7 @@ import opcode
 import os
 import platform
 import random
+import select
 import signal
 import site
 import struct
@@ -60,7 +64,9 @@ MARK = b"\0\x1eanswered "
 MAX_MESSAGE = 1000
 MAX_TRACEBACK_FRAMES = 12
 MAX_OUTPUT_BYTES = 256 << 20
-MAX_BODY_BYTES = 1 << 30
+#: of one graded answer and of all that is sent with it; honest ones take a quarter of a megabyte
+MAX_GRADED_BYTES = 16 << 20
+MAX_BODY_BYTES = 64 << 20
 
 Header = dict[str, Any]
 
@@ -288,6 +294,10 @@ class Missing(ImportError):
     """Raised by the stand-in for what could not be imported, when it is really used."""
 
 
+class Delegated(Missing):
+    """The same for what belongs to this suite, which a candidate has to do without."""
+
+
 def not_installed(package: str) -> str:
     return f"needs the package '{package}', which is not installed where the candidate runs"
 
@@ -314,7 +324,24 @@ def exception_text(error: BaseException) -> str:
         return f"SystemExit: the candidate called exit({bounded(text, 100)})"
     text = " ".join(line.strip() for line in text.splitlines() if line.strip())
     name = type(error).__name__
-    return bounded(f"{name}: {text}" if text else name)
+    return bounded(f"{name}: {text}" if text else name) + limit_hint(error)
+
+
+#: what a limit or the sandbox looks like from inside
+LIMIT_HINTS = {
+    errno.EFBIG: "a file may not grow further here",
+    errno.ENOSPC: "its temporary folder is full",
+    errno.EMFILE: "no more files may be open at once",
+    errno.EROFS: "it may write to its temporary folder only, see tempfile.gettempdir()",
+    errno.EAGAIN: "no more processes and threads may run",
+}
+
+
+def limit_hint(error: BaseException) -> str:
+    """What to make of an error that a limit may be behind; empty for others."""
+    number = getattr(error, "errno", None) if isinstance(error, OSError) else None
+    hint = LIMIT_HINTS.get(number) if isinstance(number, int) else None
+    return f" ({hint})" if hint else ""
 
 
 def out_of_memory(error: BaseException) -> bool:
@@ -430,7 +457,7 @@ def plain_tensor_type(kind: Any) -> bool:
     return function in allowed and same_dispatch
 
 
-def check_output(value: Any) -> Any:
+def check_output(value: Any, most: int = MAX_OUTPUT_BYTES) -> Any:
     """The output itself, if it is one plain dense tensor of real numbers; else an Answer."""
     if value is None or value is Ellipsis or value is NotImplemented:
         raise Answer("not implemented", f"returned {value} instead of a tensor")
@@ -442,13 +469,13 @@ def check_output(value: Any) -> Any:
     if type(value) is not torch.Tensor and type(value) is not torch.nn.Parameter:
         # its methods are the candidate's
         value = torch.Tensor.as_subclass(value, torch.Tensor)
-    problem = tensor_problem(value)
+    problem = tensor_problem(value, most)
     if problem:
         raise Answer("failed", f"returned {problem} instead of a dense tensor of numbers")
     return value
 
 
-def tensor_problem(value: Any) -> str:
+def tensor_problem(value: Any, most: int = MAX_OUTPUT_BYTES) -> str:
     """Why this tensor cannot be an answer; empty if it can."""
     if value.device.type == "meta":
         return "a tensor without values (device meta)"
@@ -460,7 +487,7 @@ def tensor_problem(value: Any) -> str:
         return "a complex tensor"
     if value.dtype not in torch_dtypes().values():
         return f"a tensor of dtype {dtype_name(value.dtype)}"
-    if value.numel() * value.element_size() > MAX_OUTPUT_BYTES:
+    if value.numel() * value.element_size() > most:
         return f"a tensor of the shape {tuple(value.shape)}, more than can be sent,"
     return ""
 
@@ -633,7 +660,8 @@ class Executor:
 
     `functions` maps adapter names to callables.  `find_class` gives the class for a name or None.
     `adopt` is asked about a module that is missing during a call and says whether to try again.
-    `armed` is called at the start and end of each run of candidate code.
+    `armed` is called at the start and end of each run of candidate code.  `delegated` says what of
+    this suite the candidate has reached for since this was asked last; "" if nothing.
     """
 
     def __init__(
@@ -648,6 +676,7 @@ class Executor:
         adopt: Callable[[ImportError], bool] | None = None,
         explain: Callable[[BaseException], str] | None = None,
         armed: Callable[[bool], None] | None = None,
+        delegated: Callable[[], str] | None = None,
         isolated: bool = False,
     ) -> None:
         import_torch()
@@ -660,6 +689,7 @@ class Executor:
         self._adopt = adopt or (lambda error: False)
         self._explain = explain or exception_text
         self._armed = armed or (lambda on: None)
+        self._delegated = delegated or (lambda: "")
         self._signatures: dict[Any, Any] = {}
         self.state = GlobalState(threads or torch.get_num_threads(), gpu=device != "cpu")
 
@@ -668,14 +698,15 @@ class Executor:
 
         The exception is an interruption by the user when there is no process of its own.
         """
-        work = {"call": self._call, "module": self._module}[header["op"]]
+        known = {"call": self._call, "module": self._module, "observe": self._observe}
+        work = known[header["op"]]
+        self._delegated()  # what was done while it was imported was told then
         try:
-            for _ in range(8):
-                try:
-                    return sized(*work(header, tensors))
-                except _Again:
-                    continue
-            raise Answer("raised", "one missing package after another")
+            done = self._patiently(work, header, tensors)
+            attempt = self._delegated()
+            if attempt:
+                raise Answer("delegated", attempt)
+            return done
         except Answer as answer:
             reply = {
                 "outcome": answer.outcome,
@@ -687,6 +718,21 @@ class Executor:
         finally:
             if not self.isolated:
                 self.state.restore(self.seed)
+
+    def _patiently(
+        self, work: Callable[..., Any], header: Header, tensors: dict[str, Any]
+    ) -> tuple[Header, dict[str, Any]]:
+        for _ in range(8):
+            try:
+                return sized(*work(header, tensors))
+            except _Again:
+                continue
+            except Answer as answer:
+                attempt = self._delegated()
+                if attempt and answer.outcome != "delegated":
+                    raise Answer("delegated", attempt, answer.traceback) from None
+                raise
+        raise Answer("raised", "one missing package after another")
 
     # -- running candidate code ------------------------------------------------------------------
 
@@ -709,6 +755,8 @@ class Executor:
         if isinstance(error, ModuleNotFoundError) and self._adopt(error):
             return _Again()
         trace = candidate_traceback(error, self.root) if self.root else ""
+        if isinstance(error, Delegated):
+            return Answer("delegated", exception_text(error), trace)
         if out_of_memory(error):
             return Answer("out of memory", exception_text(error), trace)
         if is_stub(error):
@@ -776,6 +824,25 @@ class Executor:
             kept = answer.outcome == "out of memory"
             outcome = answer.outcome if kept else "raised"
             raise Answer(outcome, "backward: " + answer.message, answer.traceback) from None
+
+    # -- what a call uses ------------------------------------------------------------------------
+
+    def _observe(self, header: Header, tensors: dict[str, Any]) -> tuple[Header, dict[str, Any]]:
+        """The same call once more, only to see what it uses: its values are not needed."""
+        work = {"call": self._call, "module": self._module}[header["of"]]
+        once = {**header, "repeat": 1, "backward_passes": 1, "steps": 0, "return_state": False}
+        seen, whole = Observation(self.root), True
+        try:
+            with seen.watching():
+                work(once, tensors)
+        except Answer:
+            whole = False
+        return {
+            "outcome": "passed",
+            "uses": [[file, line, list(names)] for file, line, names in seen.uses],
+            "files": seen.files(),
+            "whole": whole and not seen.truncated,
+        }, {}
 
     # -- one use of a module class ---------------------------------------------------------------
 
@@ -857,7 +924,7 @@ class _Run:
         poison(list(arguments.given.values()))
         start = clock()
         with torch_mode(header.get("mode") or "grad"):
-            output = check_output(executor._run(self.function, **values))
+            output = check_output(executor._run(self.function, **values), MAX_GRADED_BYTES)
         self.seconds += clock() - start
         self.outputs.append(output)
         self.copies.append(output.detach().resolve_conj().resolve_neg().clone())
@@ -1051,7 +1118,8 @@ class _ModuleRun:
         wrt = ("input",) if cotangent is not None and floating else ()
         arguments = self._arguments(wrt)
         poison(list(arguments.given.values()))
-        output = check_output(self.executor._run(module, *arguments.values.values()))
+        values = arguments.values.values()
+        output = check_output(self.executor._run(module, *values), MAX_GRADED_BYTES)
         sent["o0"] = output.detach().resolve_conj().resolve_neg().clone()
         reply.update(outputs=["o0"], dtype=dtype_name(output.dtype), device=str(output.device))
         if cotangent is not None:
@@ -1140,34 +1208,387 @@ def signature_facts(parameters: Any) -> list[Header]:
 
 
 # ------------------------------------------------------------------------------------------------
+# What a candidate uses: recorded, never judged here
+
+
+MAX_USES = 4000
+
+#: code of the recorder itself, whose frames stand between a call and what it leads to
+_recorder_codes: set[Any] = set()
+
+
+def recorder(function: Any) -> Any:
+    """Marks a function whose frames are not there for `Observation`."""
+    _recorder_codes.add(function.__code__)
+    return function
+
+
+@functools.lru_cache(maxsize=1)
+def torch_names() -> dict[int, str]:
+    """id of a compiled function of torch -> its dotted name."""
+    names: dict[int, str] = {}
+    for prefix in ("_nn", "_special", "_linalg", "_VariableFunctions"):
+        holder = getattr(torch._C, prefix, None)
+        for name in dir(holder) if holder is not None else ():
+            if not name.startswith("__"):
+                names[id(getattr(holder, name))] = f"torch._C.{prefix}.{name}"
+    for name, value in vars(torch.nn.functional).items():
+        if names.get(id(value), "").startswith("torch._C._nn."):
+            names[id(value)] = f"torch.nn.functional.{name}"
+    return names
+
+
+def operator_name(operator: Any) -> str:
+    """aten::softmax.int -> "aten.softmax"."""
+    schema = getattr(operator, "_schema", None)
+    text = schema.name if schema is not None else getattr(operator, "_qualified_op_name", "")
+    return str(text).replace("::", ".")
+
+
+def function_name(function: Any) -> str:
+    """The dotted name of a function that torch hands to a mode; empty for a mere attribute."""
+    known = torch_names().get(id(function))
+    if known is not None:
+        return known
+    if type(function).__name__ in ("OpOverload", "OpOverloadPacket"):
+        return operator_name(function)
+    owner = getattr(function, "__objclass__", None)
+    if owner is not None:
+        return f"torch.Tensor.{function.__name__}"
+    module = getattr(function, "__module__", None)
+    name = getattr(function, "__qualname__", "")
+    return f"{module}.{name}" if module and name else ""
+
+
+def frame_name(frame: Any) -> str:
+    """The dotted name of the function that a frame runs."""
+    code = frame.f_code
+    name = getattr(code, "co_qualname", None)  # from Python 3.11 on
+    if name is None:
+        name = code.co_name
+        owner = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+        for kind in getattr(type(owner), "__mro__", ()):
+            if getattr(kind.__dict__.get(name), "__code__", None) is code:
+                name = f"{kind.__qualname__}.{name}"
+                break
+    return f"{frame.f_globals.get('__name__', '')}.{name}"
+
+
+class Observation:
+    """Sees every call of torch during one call of the candidate, and where it comes from.
+
+    `uses` maps (file, line, names) to nothing; the names lead from what the candidate's own line
+    called to the operator that this came to. What the worker itself or another library calls is
+    not the candidate's and left out, but for the name of that library's function.
+    """
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self.uses: dict[tuple[str, int, tuple[str, ...]], None] = {}
+        self.truncated = False
+        self.calling = ""
+        self._torch = os.path.dirname(os.path.realpath(torch.__file__)) + os.sep
+        self._library = os.path.realpath(sysconfig.get_paths()["stdlib"]) + os.sep
+        #: by identity: equal code objects may come from different files
+        self._kinds: dict[int, tuple[Any, str]] = {}
+
+    # -- where a call comes from -----------------------------------------------------------------
+
+    def _kind(self, frame: Any) -> str:
+        """Whose code a frame runs: "own" (the candidate's), "ours", "torch", "other", "neutral"."""
+        code = frame.f_code
+        known = self._kinds.get(id(code))
+        if known is None:
+            known = self._kinds[id(code)] = (code, self._kind_of(code, frame.f_globals))
+        return known[1]
+
+    def _kind_of(self, code: Any, names: Any) -> str:
+        if any(code is known for known in _recorder_codes):
+            return "neutral"
+        if names is globals():
+            return "ours"
+        file = code.co_filename
+        if inside(file, self.root):
+            return "own"
+        if file.startswith("<"):
+            return "neutral"
+        real = os.path.realpath(file)
+        if real.startswith(self._torch):
+            return "torch"
+        installed = "site-packages" in real or "dist-packages" in real
+        if real.startswith(self._library) and not installed:
+            return "neutral"
+        return "other"
+
+    def _site(self) -> tuple[str, int, list[str]] | None:
+        """File and line of the candidate's nearest frame, and what lies between it and here.
+
+        The names begin at the candidate. File "" is the worker on the candidate's behalf.
+        """
+        chain: list[str] = []
+        frame: Any = sys._getframe(2)
+        while frame is not None:
+            kind = self._kind(frame)
+            if kind == "own":
+                file = os.path.relpath(os.path.realpath(frame.f_code.co_filename), self.root)
+                return file, frame.f_lineno, chain[::-1]
+            if kind == "ours":
+                return ("", 0, chain[::-1]) if frame.f_code in on_behalf() else None
+            if kind == "torch":
+                chain.append(frame_name(frame))
+            elif kind == "other":
+                chain = [frame_name(frame)]  # what it does below is its own affair
+            frame = frame.f_back
+        return None
+
+    # -- what is noted ---------------------------------------------------------------------------
+
+    @recorder
+    def note(self, name: str) -> None:
+        """A function of torch was called from Python."""
+        site = self._site()
+        if site is not None:
+            file, line, chain = site
+            self._add(file, line, [*chain, name])
+
+    @recorder
+    def note_operator(self, operator: Any) -> None:
+        """An operator was reached, by whatever way; those of backward have no candidate's frame."""
+        site = self._site()
+        if site is not None and site[0]:
+            file, line, chain = site
+            between = [self.calling] if self.calling else []
+            self._add(file, line, [*chain, *between, operator_name(operator)])
+
+    @recorder
+    def note_construction(self, module: Any) -> None:
+        """A module was constructed whose class is torch's or derives from one of torch's."""
+        kind: Any = next(k for k in type(module).__mro__ if k.__module__.startswith("torch."))
+        if kind is torch.nn.Module:
+            return
+        site = self._site()
+        if site is None:
+            return
+        file, line, chain = site
+        if not file:
+            file, line = self._class_place(type(module))
+        self._add(file, line, [*chain, f"{kind.__module__}.{kind.__qualname__}"])
+
+    def _class_place(self, kind: Any) -> tuple[str, int]:
+        with contextlib.suppress(Exception):
+            file = cast(str, inspect.getsourcefile(kind))
+            if inside(file, self.root):
+                line = inspect.getsourcelines(kind)[1]
+                return os.path.relpath(os.path.realpath(file), self.root), line
+        return "", 0
+
+    def _add(self, file: str, line: int, names: Sequence[str]) -> None:
+        key = (file, line, tuple(bounded(name, 200) for name in names if name))
+        if key not in self.uses:
+            if len(self.uses) >= MAX_USES:
+                self.truncated = True
+            else:
+                self.uses[key] = None
+
+    # -- on and off ------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Everything that this thread does inside is seen. Compiled functions run uncompiled."""
+        functions, operators = observing_modes()
+        plain = torch.nn.Module.__init__
+
+        def constructed(module: Any, *args: Any, **kwargs: Any) -> None:
+            self.note_construction(module)
+            plain(module, *args, **kwargs)
+
+        torch.nn.Module.__init__ = recorder(constructed)  # type: ignore[method-assign]
+        try:
+            with uncompiled(), operators(self), functions(self):
+                yield
+        finally:
+            torch.nn.Module.__init__ = plain  # type: ignore[method-assign]
+
+    def files(self) -> list[str]:
+        """The candidate's own files that are loaded by now."""
+        found = set()
+        for module in list(sys.modules.values()):
+            file = getattr(module, "__file__", None)
+            if isinstance(file, str) and inside(file, self.root):
+                found.add(os.path.relpath(os.path.realpath(file), self.root))
+        return sorted(found)[:MAX_USES]
+
+
+@functools.lru_cache(maxsize=1)
+def on_behalf() -> frozenset[Any]:
+    """Code of the worker that calls what the candidate has named, rather than for itself."""
+    makers = (function_adapter, class_adapter)
+    inner = [c for m in makers for c in m.__code__.co_consts if isinstance(c, types.CodeType)]
+    return frozenset([Executor._run.__code__, construct.__code__, *inner])
+
+
+@contextlib.contextmanager
+def uncompiled() -> Iterator[None]:
+    """torch.compile steps aside, and what it has compiled stays as it is."""
+    if "torch._dynamo" not in sys.modules or not hasattr(torch.compiler, "set_stance"):
+        yield
+        return
+    with torch.compiler.set_stance("force_eager"):
+        yield
+
+
+@functools.lru_cache(maxsize=1)
+def observing_modes() -> tuple[Any, Any]:
+    """The two modes by which torch tells what it is asked to do: functions, and operators."""
+    from torch.overrides import TorchFunctionMode
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Functions(TorchFunctionMode):
+        def __init__(self, observation: Observation) -> None:
+            super().__init__()
+            self.observation = observation
+
+        @recorder
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            seen, given = self.observation, dict(kwargs or {})
+            if type(func).__name__ == "method-wrapper":  # an attribute such as x.shape
+                return func(*args, **given)
+            if func is torch.Tensor.backward:
+                # the candidate's own backward functions run in here
+                if "gradient" in given:
+                    given["grad_tensors"] = given.pop("gradient")
+                with self:
+                    return torch.autograd.backward(*args, **given)
+            name = function_name(func)
+            seen.note(name)
+            before, seen.calling = seen.calling, name
+            try:
+                return func(*args, **given)
+            finally:
+                seen.calling = before
+
+    class Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
+        def __init__(self, observation: Observation) -> None:
+            super().__init__()  # type: ignore[no-untyped-call]
+            self.observation = observation
+
+        @recorder
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            self.observation.note_operator(func)
+            return func(*args, **(kwargs or {}))
+
+        @classmethod
+        def _should_skip_dynamo(cls) -> bool:
+            """No need: `uncompiled` sees to it, and torch would import its whole compiler."""
+            return False
+
+    return Functions, Operators
+
+
+# ------------------------------------------------------------------------------------------------
 # Imports: what a candidate may find, and what stands in for what is not there
 
 
 class HarnessHidden:
     """First in `sys.meta_path`: the harness's own packages do not exist for a candidate.
 
-    A candidate's own package of the same name is found as ever.
+    A candidate's own package of the same name is found as ever.  That the candidate has reached for
+    the harness, by an import or by one of its files, is kept (`taken`, `seen`): who delegates to
+    the reference implementation shall be told so and not only that something is missing.
     """
 
     NAMES = ("conformance", "reference_impl")
 
-    def __init__(self, own: Sequence[str]) -> None:
+    def __init__(self, own: Sequence[str], root: str, stand_ins: Any) -> None:
         self._own = tuple(os.path.realpath(path) for path in own)
+        self._names = tuple(os.path.basename(path) for path in self._own)
+        self._libraries = tuple(
+            os.path.realpath(folder) + os.sep for folder in {sys.prefix, sys.base_prefix}
+        )
+        self._root = root
+        self._stand_ins = stand_ins
+        self._attempts: list[str] = []
+        #: all of them, for a notice
+        self.seen: list[str] = []
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if path is not None or name not in self.NAMES:
             return None
+        if name in self._stand_ins.names:
+            return self._stand_ins.find_spec(name)
         for entry in sys.path:
             spec = importlib.machinery.PathFinder.find_spec(name, [entry])
             if spec is not None and not self._ours(spec):
                 return spec
+        self._note(name)
         text = f"No module named '{name}' (the harness's own is not there for a candidate)"
         raise ModuleNotFoundError(text, name=name)
 
     def _ours(self, spec: Any) -> bool:
         places = [spec.origin or "", *(spec.submodule_search_locations or [])]
-        real = [os.path.realpath(p) for p in places if p]
-        return any(r == own or r.startswith(own + os.sep) for r in real for own in self._own)
+        return any(self._inside(place) for place in places if place)
+
+    def _inside(self, path: str) -> bool:
+        real = os.path.realpath(path)
+        return any(real == own or real.startswith(own + os.sep) for own in self._own)
+
+    # -- what was tried ----------------------------------------------------------------------------
+
+    def audit(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """A hook for `sys.addaudithook`: files of the harness that are opened by their path."""
+        if event not in ("open", "os.listdir", "os.scandir"):
+            return
+        path = arguments[0]
+        if isinstance(path, bytes):
+            path = os.fsdecode(path)
+        if not isinstance(path, str):
+            return
+        named = any(name in path for name in self._names)
+        if (named or not path.startswith(self._libraries)) and self._inside(path):
+            self._note(self._name_of(path))
+            raise FileNotFoundError(errno.ENOENT, "not there for a candidate", path)
+
+    def _name_of(self, path: str) -> str:
+        """A file of the harness as seen from the folder that holds the harness."""
+        real = os.path.realpath(path)
+        own = next(o for o in self._own if real == o or real.startswith(o + os.sep))
+        return os.path.relpath(real, os.path.dirname(own))
+
+    def _note(self, what: str) -> None:
+        text = delegation(what, self._caller())
+        if text not in self.seen:
+            self.seen[100:] = []
+            self.seen.append(text)
+        self._attempts[100:] = []
+        self._attempts.append(text)
+
+    def _caller(self) -> str:
+        """File and line of the candidate's that is running now; "" if there is none."""
+        frame = sys._getframe(1)
+        while frame is not None:
+            file = frame.f_code.co_filename
+            if self._root and inside(file, self._root):
+                return (
+                    f"{os.path.relpath(os.path.realpath(file), self._root)}, line {frame.f_lineno}"
+                )
+            frame = frame.f_back  # type: ignore[assignment]
+        return ""
+
+    def taken(self) -> str:
+        """The first attempt since the last time this was asked; "" if there was none."""
+        attempts, self._attempts = self._attempts, []
+        return attempts[0] if attempts else ""
+
+
+def delegation(what: str, where: str = "") -> str:
+    """The sentence on a candidate that wants the suite to do its work."""
+    own = "reference implementation" if what.startswith("reference_impl") else "code"
+    place = f" at {where}" if where else ""
+    return f"uses the suite's own {own} ({what}){place}, which is no work of the candidate's"
 
 
 class ImportWatch:
@@ -1199,14 +1620,14 @@ class StandIn:
     `Missing`, so that only what needs it suffers.
     """
 
-    def __init__(self, reason: str, name: str) -> None:
-        self._stand_in = (reason, name)
+    def __init__(self, reason: str, name: str, error: type[Missing] = Missing) -> None:
+        self._stand_in = (reason, name, error)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        reason, own = self._stand_in
-        return StandIn(reason, own + "." + name)
+        reason, own, error = self._stand_in
+        return StandIn(reason, own + "." + name, error)
 
     def __getitem__(self, key: Any) -> Any:
         return self
@@ -1217,31 +1638,32 @@ class StandIn:
     __ror__ = __or__
 
     def __iter__(self) -> Any:
-        raise Missing(self._stand_in[0])
+        reason, _, error = self._stand_in
+        raise error(reason)
 
     def __instancecheck__(self, value: Any) -> bool:
         return False
 
     def __mro_entries__(self, bases: Any) -> Any:
-        reason, name = self._stand_in
-        return (missing_class(reason, name.rpartition(".")[2]),)
+        reason, name, error = self._stand_in
+        return (missing_class(reason, name.rpartition(".")[2], error),)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        reason, name = self._stand_in
+        reason, name, error = self._stand_in
         if not module_body_running():
-            raise Missing(reason)
+            raise error(reason)
         decorated = args[0] if len(args) == 1 and not kwargs else None
         transparent = name.partition(".")[0] in TRANSPARENT
         if transparent and isinstance(decorated, (type, types.FunctionType)):
             return decorated
-        return StandIn(reason, name + "()")
+        return StandIn(reason, name + "()", error)
 
 
-def missing_class(reason: str, name: str) -> type:
+def missing_class(reason: str, name: str, error: type[Missing] = Missing) -> type:
     """A base class in the place of one that is not installed: subclasses cannot be constructed."""
 
     def construct(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        raise Missing(reason)
+        raise error(reason)
 
     def subclassed(cls: Any, /, **kwargs: Any) -> None:
         return None
@@ -1266,12 +1688,18 @@ class StandInModule(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        reason = not_installed(self.__name__.partition(".")[0])
-        return StandIn(reason, f"{self.__name__}.{name}")
+        return stand_in_for(f"{self.__name__}.{name}")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        reason = not_installed(self.__name__.partition(".")[0])
-        return StandIn(reason, self.__name__)(*args, **kwargs)
+        return stand_in_for(self.__name__)(*args, **kwargs)
+
+
+def stand_in_for(name: str) -> StandIn:
+    """What stands in for `package.module.name`."""
+    top = name.partition(".")[0]
+    if top in HarnessHidden.NAMES:
+        return StandIn(delegation(name), name, Delegated)
+    return StandIn(not_installed(top), name)
 
 
 class StandInFinder:
@@ -1341,6 +1769,8 @@ class Loader:
         self.module: Any = None
         self._spared: dict[int, tuple[list[str], str]] = {}
         self._classes: dict[str, Any] = {}
+        own = config.get("own_packages")
+        self.harness = HarnessHidden(own, self.root, self.stand_ins) if own else None
 
     # -- the path --------------------------------------------------------------------------------
 
@@ -1358,8 +1788,7 @@ class Loader:
         importlib.invalidate_caches()
 
     def _first_finders(self) -> list[Any]:
-        own = self.config.get("own_packages")
-        hidden = [HarnessHidden(own)] if own else []
+        hidden = [self.harness] if self.harness is not None else []
         return [self.watch, *hidden] if self.watch is not None else hidden
 
     def restore_path(self) -> None:
@@ -1542,12 +1971,21 @@ class Loader:
         if not name or isinstance(error, Missing) or self.config.get("ours"):
             return False
         top = name.partition(".")[0]
+        if self.harness is not None and top in HarnessHidden.NAMES:
+            return self._adopt_harness(top)
         if top in HarnessHidden.NAMES or top in standard_modules() or self._own_place(top):
             return False
         if top in sys.modules or importlib.util.find_spec(top) is not None:
             return False
         self.stand_ins.names.append(top)
         self.notices.append(f"stood in for the missing package {top}")
+        return True
+
+    def _adopt_harness(self, top: str) -> bool:
+        """Lets the rest be graded: what is really used of the harness says so when it is called."""
+        if top in self.stand_ins.names or self._own_place(top):
+            return False
+        self.stand_ins.names.append(top)
         return True
 
     def _own_place(self, top: str) -> bool:
@@ -1601,6 +2039,8 @@ class Loader:
             text += f" (read by Python {version}; --python chooses another)"
         elif isinstance(error, ModuleNotFoundError) and self.config.get("ours"):
             text = f"{what} {not_installed(str(error.name))}"
+        elif self.harness is not None and self.harness.seen:
+            text = f"{what} {self.harness.seen[-1]}"
         elif out_of_memory(error):
             text = (
                 f"{where or what} runs out of memory while it is imported: {exception_text(error)}"
@@ -1931,6 +2371,110 @@ def forward_inputs(module: Any, inputs: Sequence[str]) -> Sequence[str]:
 # The process
 
 
+PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS, PR_SET_CHILD_SUBREAPER = 1, 38, 36
+
+
+def prctl(option: int, value: int) -> None:
+    """Linux's call for settings of a process; elsewhere, and where it is refused, nothing."""
+    with contextlib.suppress(OSError, AttributeError):
+        zero = ctypes.c_ulong(0)
+        ctypes.CDLL(None).prctl(option, ctypes.c_ulong(value), zero, zero, zero)
+
+
+def keep() -> None:
+    """Stays behind as the keeper of the process that returns from here; Linux only.
+
+    What a candidate leaves behind, even in sessions of its own, becomes the keeper's child. It is
+    ended with the candidate's process, and all of them when the judge's end of the pipe is closed,
+    which happens whatever becomes of the judge. The keeper's exit status is that of its charge.
+    """
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    keeper = os.getpid()
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != keeper:
+            os._exit(1)
+        return
+    silent = os.open(os.devnull, os.O_RDWR)
+    os.dup2(silent, 1)
+    os.dup2(silent, 2)
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda number, frame: end_children())
+    threading.Thread(target=end_children_with_judge, daemon=True).start()
+    end_like(outlive(child))
+
+
+def outlive(child: int) -> int:
+    """Waits for `child`, then ends what it has left behind; the status it ended with."""
+    status = 0
+    ended = False
+    while True:
+        try:
+            pid, state = os.waitpid(-1, 0)
+        except ChildProcessError:
+            return status
+        if pid == child:
+            status, ended = state, True
+        if ended:
+            end_children()
+
+
+def end_children_with_judge() -> None:
+    watch = select.poll()
+    watch.register(0, 0)
+    watch.poll()
+    end_children()
+
+
+def end_children() -> None:
+    """Kills every process whose parent this one is."""
+    own = str(os.getpid())
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with contextlib.suppress(OSError, IndexError):
+                with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as file:
+                    parent = file.read().rpartition(")")[2].split()[1]
+                if parent == own:
+                    os.kill(int(entry), signal.SIGKILL)
+
+
+def end_like(status: int) -> None:
+    """Ends this process as another one has ended."""
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        limit("CORE", 0)
+        with contextlib.suppress(OSError, ValueError):
+            signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+        os._exit(128 + number)  # the first process of a namespace cannot kill itself
+    os._exit(os.WEXITSTATUS(status))
+
+
+#: capabilities of root that would undo the limits or reach into the judge: KILL, NET_ADMIN,
+#: SYS_MODULE, SYS_RAWIO, SYS_PTRACE, SYS_ADMIN, SYS_BOOT, SYS_RESOURCE, SYS_TIME, PERFMON, BPF
+DANGEROUS = sum(1 << bit for bit in (5, 12, 16, 17, 19, 21, 22, 24, 25, 38, 39))
+
+
+def renounce() -> str:
+    """Gives up for good what this process may do more than others; what was done, or ""."""
+    if not sys.platform.startswith("linux"):
+        return ""
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
+    if os.geteuid() == 0:
+        with contextlib.suppress(OSError, AttributeError):
+            library = ctypes.CDLL(None)
+            head = (ctypes.c_uint32 * 2)(0x20080522, 0)
+            data = (ctypes.c_uint32 * 6)()
+            if library.capget(head, data) == 0:
+                for index in range(6):
+                    data[index] &= ~(DANGEROUS >> (32 * (index // 3))) & 0xFFFFFFFF
+                library.capset(head, data)
+    return "no new privileges"
+
+
 def take_over_streams() -> tuple[Channel, int]:
     """Puts the judge's pipes aside; (conversation, descriptor of the pipe for what is printed)."""
     incoming, outgoing = os.dup(0), os.dup(1)
@@ -1958,6 +2502,21 @@ def follow_parent() -> None:
     threading.Thread(target=watch, name="conformance-parent", daemon=True).start()
 
 
+def limit(name: str, value: int, soft: int | None = None) -> bool:
+    """Bounds a resource by its name in the module `resource`; False where that cannot be."""
+    try:
+        import resource
+
+        which = getattr(resource, "RLIMIT_" + name)
+        _, hard = resource.getrlimit(which)
+        if hard != resource.RLIM_INFINITY:
+            value = min(value, hard)
+        resource.setrlimit(which, (value if soft is None else min(soft, value), value))
+    except (ImportError, AttributeError, OSError, ValueError):
+        return False
+    return True
+
+
 def limit_memory(size: int) -> str:
     """Bounds the address space to what is in use now plus `size`; what was done, or "".
 
@@ -1965,19 +2524,37 @@ def limit_memory(size: int) -> str:
     the candidate's.  Where the present size cannot be read, the judge's watch has to do.
     """
     try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            used = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, AttributeError):
+        return ""
+    return "RLIMIT_AS" if limit("AS", used + size) else ""
+
+
+def limit_resources(bounds: Header) -> list[str]:
+    """Sets the limits that stay as they are; words for those that are in force."""
+    limit("CORE", 0)
+    done = []
+    if limit("FSIZE", bounds["file_bytes"]):
+        done.append(f"files of at most {bounds['file_bytes'] >> 20} MiB")
+    if limit("NOFILE", bounds["open_files"]):
+        done.append(f"at most {bounds['open_files']} open files")
+    if bounds.get("tasks") and limit("NPROC", bounds["tasks"]):
+        done.append(f"at most {bounds['tasks']} processes and threads")
+    if processor_time() is not None:
+        done.append("processor time")
+    return done
+
+
+def processor_time() -> float | None:
+    """Seconds of processor time that this process has had, where that can be limited."""
+    try:
         import resource
 
-        with open("/proc/self/statm", encoding="ascii") as file:
-            used = int(file.read().split()[0]) * resource.getpagesize()
-        _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        wanted = used + size
-        if hard != resource.RLIM_INFINITY:
-            wanted = min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_AS, (wanted, wanted))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    except (ImportError, OSError, ValueError):
-        return ""
-    return "RLIMIT_AS"
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        return usage.ru_utime + usage.ru_stime if hasattr(resource, "RLIMIT_CPU") else None
+    except ImportError:
+        return None
 
 
 def hide_metal() -> str:
@@ -2015,6 +2592,8 @@ class Server:
         self.current = ""
         self.watch = ImportWatch(self._importing)
         self.executor: Executor | None = None
+        self.bench: Any = None
+        self.processor_seconds = 0.0
 
     def _importing(self) -> None:
         self.channel.send({"event": "importing", "id": self.current})
@@ -2027,6 +2606,7 @@ class Server:
                 return
             header, body = frame
             self.current = header["id"]
+            self._grant(header)
             try:
                 reply, tensors = self._work(header, body)
                 packed = encode_tensors(tensors) if tensors else b""
@@ -2042,11 +2622,20 @@ class Server:
             reply["id"] = header["id"]
             self.channel.send(reply, packed)
 
+    def _grant(self, header: Header) -> None:
+        """Grants the processor time of one request; the system ends a process that takes more."""
+        had = processor_time()
+        if self.processor_seconds and had is not None:
+            granted = self.processor_seconds * max(1, int(header.get("repeat") or 1))
+            limit("CPU", self.config["limits"]["total_processor_seconds"], int(had + granted) + 1)
+
     def _work(self, header: Header, body: bytearray) -> tuple[Header, dict[str, Any]]:
         if header["op"] == "load":
             return self._load(header), {}
         if self.executor is None:
             raise LoadFailure("nothing has been loaded")
+        if self.bench is not None and header["op"].startswith("bench:"):
+            return self.bench.execute(header, decode_tensors(body))  # type: ignore[no-any-return]
         return self.executor.execute(header, decode_tensors(body))
 
     def _mark(self) -> None:
@@ -2058,8 +2647,10 @@ class Server:
             os.write(self.printed, MARK + self.current.encode() + b"\0")
 
     def _load(self, header: Header) -> Header:
-        config = header["config"]
-        stacks = open(os.path.join(config["scratch"], "stacks.txt"), "w")  # noqa: SIM115
+        config = self.config = header["config"]
+        stacks = config.get("stacks")
+        if stacks is None:
+            stacks = open(os.path.join(config["scratch"], "stacks.txt"), "w")  # noqa: SIM115
         faulthandler.enable(stacks, all_threads=False)
         if hasattr(signal, "SIGUSR1"):
             faulthandler.register(signal.SIGUSR1, stacks, all_threads=True)
@@ -2076,10 +2667,21 @@ class Server:
         device = config["device"]
         isolation = [hide_metal()] if device == "cpu" else []
         name = device_name(device)
-        how = limit_memory(config["memory_bytes"]) if device == "cpu" else ""
+        bounds = config["limits"]
+        how = limit_memory(bounds["memory_bytes"]) if device == "cpu" else ""
+        isolation += [renounce(), *limit_resources(bounds)]
+        self.processor_seconds = bounds["processor_seconds"]
+        self._grant(header)
+        if config.get("bench"):
+            self.bench = bench_of(config)
         loader = Loader(config, self.watch)
+        if loader.harness is not None:
+            sys.addaudithook(loader.harness.audit)
         loader.prepare_path()
         functions = loader.load()
+        told = list(loader.harness.seen) if loader.harness is not None else []
+        if told and not functions:
+            raise LoadFailure(f"{os.path.basename(loader.adapters or loader.root)} {told[0]}")
         self.executor = Executor(
             functions,
             find_class=loader.find_class,
@@ -2090,8 +2692,11 @@ class Server:
             adopt=loader.adopt,
             explain=loader.explain,
             armed=self.watch.arm,
+            delegated=None if loader.harness is None else loader.harness.taken,
             isolated=True,
         )
+        if self.bench is not None:
+            self.bench.attach(self.executor)
         return {
             "outcome": "passed",
             "functions": {n: parameter_names(f) for n, f in functions.items()},
@@ -2103,9 +2708,19 @@ class Server:
             "device_name": name,
             "threads": torch.get_num_threads(),
             "memory_limit": how,
-            "isolation": isolation,
-            "notices": loader.notices,
+            "isolation": [text for text in isolation if text],
+            "notices": [*loader.notices, *(f"while it is imported, it {text}" for text in told)],
         }
+
+
+def bench_of(config: Header) -> Any:
+    """What answers the requests of a benchmark (`bench/runner.py`, whose text was sent).
+
+    Made before the candidate is imported, and in no module that could be found by name.
+    """
+    namespace: dict[str, Any] = {"__name__": "bench"}
+    exec(compile(config["bench"]["runner"], "<bench>", "exec", dont_inherit=True), namespace)
+    return namespace["Bench"](config, globals())
 
 
 def failure_reply(message: str, traceback: str = "") -> Header:
@@ -2123,6 +2738,8 @@ def parameter_names(function: Callable[..., Any]) -> list[str]:
 
 
 def main() -> None:
+    if "keep" in sys.argv[1:]:
+        keep()
     channel, printed = take_over_streams()
     if hasattr(os, "getppid"):
         follow_parent()

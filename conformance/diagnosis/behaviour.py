@@ -28,6 +28,9 @@ SIGNS = {
 IN_PLACE = r"inplace operation|in-place operation"
 """How torch words that an operation in place has overwritten what the backward pass needs."""
 
+UNSTEADY = r"^$|the result of call"
+"""The `message` of faults that answer an input in another way when it is asked again at once."""
+
 MOST = 3
 """With more faults than this behind one requirement, naming them tells nobody anything."""
 
@@ -51,6 +54,7 @@ def behind(check: Check, result: CheckResult, signs: Signs) -> Diagnosis | None:
     own = [f for f in faults(check.component.name).values() if not f.pieces]
     if signs.unsteady:
         changing = [f for f in own if f.visible in ("state", "value") and not f.stale]
+        changing = [f for f in changing if re.search(UNSTEADY, f.message)]
         return words.unsteady(check.component, changing if len(changing) <= MOST else [])
     if signs.kept:
         possible = [f for f in own if set(f.stale) == set(signs.kept)]

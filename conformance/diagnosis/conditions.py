@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,10 @@ from conformance.diagnosis.observe import Observation
 from conformance.numerics.dtypes import is_float
 
 ENOUGH = 2
-"""A condition is told when it holds for so many inputs that fail, and fails for as many others."""
+"""A condition is told when it holds for so many inputs that fail, and fails for as many others.
+
+Inputs that differ in nothing but their numbers count once.
+"""
 
 Test = Callable[[Mapping[str, Any]], bool | None]
 Condition = tuple[str, Test]
@@ -27,14 +30,24 @@ def condition(bad: Sequence[Observation], good: Sequence[Observation]) -> str:
     out) that holds on all inputs that fail and on none that is answered rightly. The first in the
     list of properties wins, so that the plainest one is told.
     """
-    if len(bad) < ENOUGH or len(good) < ENOUGH:
-        return ""
     failing = [observation.example.arguments for observation in bad]
     passing = [observation.example.arguments for observation in good]
+    if any(len(set(map(_form, inputs))) < ENOUGH for inputs in (failing, passing)):
+        return ""
     for words, holds in _conditions(failing, passing):
         if all(holds(a) is True for a in failing) and all(holds(a) is False for a in passing):
             return words
     return ""
+
+
+def _form(value: Any) -> Hashable:
+    """All that a condition can be about: what is given, shapes, dtypes, orders of magnitude."""
+    if isinstance(value, Mapping):
+        return tuple((name, _form(part)) for name, part in value.items())
+    if not isinstance(value, np.ndarray):
+        return str(value)
+    large = f"{_magnitude(value):.0e}".partition("e")[2] if is_float(value) else ""
+    return value.shape, str(value.dtype), large
 
 
 def _conditions(
@@ -60,6 +73,7 @@ def _of_one(name: str, everything: Sequence[Mapping[str, Any]]) -> Iterator[Cond
     numbers = sorted({v for v in values if isinstance(v, int | float) and not isinstance(v, bool)})
     for number in numbers:
         yield f"where {name} is {number:g}", _is(name, number)
+    for number in numbers:
         yield f"where {name} is not {number:g}", _is_not(name, number)
     for low, high in itertools.pairwise(numbers):
         yield f"where {name} is {high:g} or more", _at_least(name, high)
@@ -71,11 +85,13 @@ def _of_axes(name: str, everything: Sequence[Mapping[str, Any]]) -> Iterator[Con
     counts = sorted({array.ndim for array in arrays})
     for count in counts:
         yield f"where {name} has {_axes(count)}", _rank(name, operator.eq, count)
-        words = f"where {name} has other than {_axes(count)}"
-        yield words, _rank(name, operator.ne, count)
     for low, high in itertools.pairwise(counts):
         yield f"where {name} has {high} axes or more", _rank(name, operator.ge, high)
         yield f"where {name} has {_axes(low)} or less", _rank(name, operator.le, low)
+    for count in counts:
+        words = f"where {name} has other than {_axes(count)}"
+        yield words, _rank(name, operator.ne, count)
+    yield f"where {name} is empty", _shape(name, lambda s: 0 in s)
     for back in (2, 3, 1):
         which = {1: "last", 2: "last but one", 3: "third last"}[back]
         lengths = sorted({array.shape[-back] for array in arrays if array.ndim >= back})
@@ -88,7 +104,6 @@ def _of_axes(name: str, everything: Sequence[Mapping[str, Any]]) -> Iterator[Con
             words = f"where the {which} axis of {name} is {low} or shorter"
             yield words, _length(name, back, operator.le, low)
     yield f"where {name} has an axis of length 1", _shape(name, lambda s: 1 in s)
-    yield f"where {name} is empty", _shape(name, lambda s: 0 in s)
     dtypes = {str(array.dtype) for array in arrays}
     if len(dtypes) > 1:
         for dtype in sorted(dtypes):

@@ -47,6 +47,7 @@ class Chart:
     dtype: str
     observations: list[Observation] = field(default_factory=list)
     found: list[list[Match]] = field(default_factory=list)
+    built_on: list[tuple[Hypothesis, Diagnosis]] = field(default_factory=list)
     searches: int = 0
     steady: dict[int, bool] = field(default_factory=dict)
     kept: dict[int, tuple[str, ...]] = field(default_factory=dict)
@@ -143,17 +144,30 @@ class Doctor:
         for matches in chart.found:
             if failing is None or matches[0].hypothesis.fits(failing):
                 return self._told(chart, matches)
+        for hypothesis, told in chart.built_on:
+            if failing is None or hypothesis.fits(failing):
+                return told
         if chart.searches == (1 if chart.wrong else SEARCHES) or self._changes(chart, failing):
             return None
         chart.searches += 1
-        observations = [*chart.observations, *([failing] if failing is not None else [])]
+        seen = observations = [*chart.observations, *self._plain(chart)]
+        if failing is not None and not any(failing.repeats(o) for o in chart.observations):
+            observations = [*seen, failing]
         matches = self._search(chart, observations)
-        if not matches and failing is not None and chart.wrong and not chart.found:
-            matches = self._search(chart, chart.observations)
+        if not matches and observations is not seen and chart.wrong and not chart.found:
+            matches = self._search(chart, seen)
         if not matches:
             return self._from_parts(chart, observations)
         chart.found.append(matches)
         return self._told(chart, matches)
+
+    def _plain(self, chart: Chart) -> list[Observation]:
+        """What was seen in float32, where another dtype is looked at: a mistake shows there too.
+
+        Without it an exception that comes of the dtype alone would be taken for one of a mistake
+        that refuses everything.
+        """
+        return [] if chart.dtype == "float32" else self.chart(chart.owner).observations
 
     def _search(self, chart: Chart, observations: list[Observation]) -> list[Match]:
         """What fits: faults found in parts before, any single fault, any two."""
@@ -211,7 +225,9 @@ class Doctor:
             hypothesis = Hypothesis((), wrong(chart.owner.oracle, pieces))
             if fitting([hypothesis], chart.owner, observations):
                 found = self._named(self.chart(part), None)
-                return words.part(chart.owner, part, found)
+                told = words.part(chart.owner, part, found)
+                chart.built_on.append((hypothesis, told))
+                return told
         return None
 
     def _own(self, part: Component) -> Callable[..., Array]:
@@ -254,7 +270,8 @@ class Doctor:
         key = id(observation.example)
         if key not in chart.steady:
             # two calls in one request: random numbers start anew with each request
-            again = self._ask(chart.owner, chart.dtype, observation.example, repeat=2)
+            how = {**observation.how, "repeat": 2}
+            again = self._ask(chart.owner, chart.dtype, observation.example, **how)
             outputs = again.reply.outputs if again is not None else ()
             chart.steady[key] = all(
                 np.array_equal(output, observation.reply.outputs[-1], equal_nan=True)

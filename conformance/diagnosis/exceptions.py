@@ -12,8 +12,9 @@ INNER_LENGTHS = (
 
 
 def _dtype(name: str) -> str:
-    """The name of a dtype without what belongs to C++: "c10::BFloat16" is "bfloat16"."""
-    return name.strip().removeprefix("c10::").lower()
+    """The name of a dtype as Python has it: "c10::BFloat16" is "bfloat16", "Half" is "float16"."""
+    plain = name.strip().removeprefix("c10::").lower()
+    return {"half": "float16", "float": "float32", "double": "float64"}.get(plain, plain)
 
 
 _KINDS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (

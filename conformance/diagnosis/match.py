@@ -56,7 +56,7 @@ class Hypothesis:
     @property
     def gradients_only(self) -> bool:
         """It changes no value, only derivatives."""
-        return all(fault.visible == "gradient" for fault in self.faults)
+        return bool(self.faults) and all(fault.visible == "gradient" for fault in self.faults)
 
     @property
     def refuses(self) -> bool:
@@ -198,7 +198,7 @@ def match(
                 shown.append(observation)
         elif observation.raised:
             unexplained += 1
-        elif observation.wrong and (missed + 1) * MISSED <= wrong_values:
+        elif observation.wrong and (missed + 1) * MISSED <= wrong_values and missed <= len(shown):
             missed += 1
         else:
             return None

@@ -76,6 +76,16 @@ class Observation:
             if name in self.bounds.gradients and not self._right_gradient(name)
         )
 
+    def repeats(self, other: Observation) -> bool:
+        """The same was asked in the same way, so that nothing new is seen."""
+        asked, before = self.example, other.example
+        return (
+            self.how == other.how
+            and asked.wrt == before.wrt
+            and same_form(asked.arguments, before.arguments)
+            and equal(asked.arguments, before.arguments)
+        )
+
     def _right_gradient(self, name: str) -> bool:
         got = self.reply.gradients.get(name)
         return got is not None and not compare(got, self.bounds.gradients[name]).problem
@@ -91,6 +101,22 @@ class Observation:
         if got is None:
             return np.zeros(self.bounds.gradients[name].expected.shape)
         return got.astype(np.float64)
+
+
+def same_form(value: Any, other: Any) -> bool:
+    """Two arguments, or two dictionaries of them, that could stand for each other."""
+    if isinstance(value, Mapping) and isinstance(other, Mapping):
+        return set(value) == set(other) and all(same_form(value[k], other[k]) for k in value)
+    if isinstance(value, np.ndarray) and isinstance(other, np.ndarray):
+        return bool(value.shape == other.shape and value.dtype == other.dtype)
+    return type(value) is type(other)
+
+
+def equal(value: Any, other: Any) -> bool:
+    """Whether two arguments of the same form are the same."""
+    if isinstance(value, Mapping):
+        return all(equal(value[key], other[key]) for key in value)
+    return bool(np.array_equal(value, other))
 
 
 def pool(owner: Component, dtype: str) -> Iterator[Case]:

@@ -181,17 +181,25 @@ def _factor_along(got: Any, right: Any, axis: int, words: str) -> str:
 
 
 def _precision(got: Any, right: Any) -> str:
-    """Errors of the size that a lower precision makes."""
+    """Errors of the size that a lower precision makes.
+
+    The size of the typical error decides between formats: half a unit where a number is rounded
+    once.
+    """
     if not np.isfinite(got).all():
         return ""
     scale = np.abs(right).max(initial=0.0)
     if not scale:
         return ""
     error = float(np.abs(got - right).max()) / float(scale)
-    for fmt in (FORMATS["float32"], FORMATS["float16"], FORMATS["bfloat16"]):
-        if fmt.unit / 8 <= error <= 16 * fmt.unit:
-            return f"it is right up to the precision of {fmt.name}, and no further"
-    return ""
+    formats = [FORMATS[name] for name in ("float32", "float16", "bfloat16")]
+    possible = [fmt for fmt in formats if fmt.unit / 8 <= error <= 16 * fmt.unit]
+    telling = (right != 0) & (got != right)
+    if not possible or not telling.any():
+        return ""
+    typical = float(np.median(np.abs(got - right)[telling] / np.abs(right[telling])))
+    nearest = min(possible, key=lambda fmt: abs(np.log2(2 * typical / fmt.unit)))
+    return f"it is right up to the precision of {nearest.name}, and no further"
 
 
 def _part(got: Any, right: Any) -> str:

@@ -7,10 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from conformance.diagnosis.match import Hypothesis
-from conformance.diagnosis.observe import Observation
+from conformance.diagnosis.observe import Observation, equal, same_form
 from conformance.suite.component import Component
 from conformance.suite.grader import Example
 
@@ -53,23 +51,11 @@ def _weights(owner: Component, names: Sequence[str]) -> Iterator[tuple[str, ...]
 
 
 def _other(arguments: Mapping[str, Any], older: Example) -> Sequence[str]:
-    """Arguments that both calls have in the same form and that differ."""
+    """Arguments that both calls have in the same form and that differ; no lengths."""
     return [
         name
         for name, value in arguments.items()
-        if _same_form(value, other := older.arguments.get(name)) and not _equal(value, other)
+        if not isinstance(value, int)
+        and same_form(value, other := older.arguments.get(name))
+        and not equal(value, other)
     ]
-
-
-def _same_form(value: Any, other: Any) -> bool:
-    if isinstance(value, np.ndarray) and isinstance(other, np.ndarray):
-        return bool(value.shape == other.shape and value.dtype == other.dtype)
-    if isinstance(value, Mapping) and isinstance(other, Mapping):
-        return set(value) == set(other) and all(_same_form(value[k], other[k]) for k in value)
-    return isinstance(value, float) and isinstance(other, float)
-
-
-def _equal(value: Any, other: Any) -> bool:
-    if isinstance(value, Mapping):
-        return all(_equal(value[key], other[key]) for key in value)
-    return bool(np.array_equal(value, other))

@@ -9,6 +9,7 @@ Importing this package is cheap; Jinja2 and tabulate are imported when they are 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from conformance.report.files import write_text
 from conformance.report.model import (
@@ -24,6 +25,9 @@ from conformance.report.model import (
 from conformance.report.stream import JSON_NAME, MARKDOWN_NAME, ResultsWriter, read_results
 from conformance.report.summary import summary_text
 from conformance.report.verdict import ComponentResult, Verdict, VerdictKind, judge
+
+if TYPE_CHECKING:
+    from conformance.course.rubric import Rubric
 
 __all__ = [
     "Candidate",
@@ -45,17 +49,29 @@ __all__ = [
 ]
 
 
-def write_reports(results_path: Path, folder: Path) -> Verdict:
+def write_reports(
+    results_path: Path,
+    folder: Path,
+    *,
+    audience: str = "instructor",
+    rubric: Rubric | None = None,
+) -> Verdict:
     """Write `report.json` and `report.md` into `folder`, from the results file alone.
+
+    They hold what the audience may see, and points where there is a rubric.
 
     Both files are replaced in one step each, so that nobody reads half a report.  Raises UsageError
     when the results cannot be read or the folder cannot be written.
     """
+    from conformance.course.audience import seen_by
+    from conformance.course.shown import points_markdown_of
     from conformance.report.jsonfile import report_json
     from conformance.report.markdown import render_markdown
 
     results = read_results(results_path)
     verdict = judge(results)
-    write_text(folder / JSON_NAME, report_json(results, verdict))
-    write_text(folder / MARKDOWN_NAME, render_markdown(results, verdict))
+    points = points_markdown_of(results, verdict, rubric)
+    shown = seen_by(results, audience)
+    write_text(folder / JSON_NAME, report_json(shown, verdict))
+    write_text(folder / MARKDOWN_NAME, render_markdown(shown, verdict, points=points))
     return verdict

@@ -40,7 +40,7 @@ def next_step(
         return NextStep(f"Nothing has to change.{note}")
     if verdict.kind is VerdictKind.NON_CONFORMING:
         return _mend(verdict, deciding)
-    if verdict.exit_code in (ExitCode.USAGE, ExitCode.CANNOT_LOAD):
+    if verdict.exit_code in (ExitCode.USAGE, ExitCode.CANNOT_LOAD, ExitCode.NO_SANDBOX):
         return _again("Mend what the message says.", command)
     if verdict.kind is VerdictKind.ERROR:
         return _again("If it happens again, report it and attach results.jsonl.", command)
@@ -72,8 +72,10 @@ def _again(advice: str, command: str) -> NextStep:
 
 def _mend(verdict: Verdict, deciding: Sequence[Failure]) -> NextStep:
     absent = [c.name for c in verdict.components if c.status is Status.NOT_IMPLEMENTED]
-    if not deciding:
+    if not deciding and absent:
         return NextStep(f"Implement {listed(absent)}.")
+    if not deciding:
+        return NextStep("Write yourself what the section on the rules of the course names.")
     shown = deciding[0].shown
     replay = shown.details.replay if shown.details else None
     what = f"{shown.requirement} in {shown.component}"

@@ -35,6 +35,7 @@ NO_ANSWER: Mapping[str, str] = {
     Outcome.CRASHED: "Crashed",
     Outcome.TIMED_OUT: "Ran out of time",
     Outcome.OUT_OF_MEMORY: "Ran out of memory",
+    Outcome.DELEGATED: "Left it to the suite",
 }
 
 Totals = Mapping[tuple[str, str, str], int]

@@ -85,6 +85,7 @@ def _environment(results: Results, verdict: Verdict) -> dict[str, Any]:
         "headline": verdict.headline,
         "reasons": [*verdict.reasons, *([verdict.error] if verdict.error else [])],
         **_settings(header),
+        "policy": results.policy.plain() if results.policy else None,
         "machine": _finite(header.environment if header else {}),
         "started": header.started if header else None,
         "finished": footer.finished if footer else None,

@@ -21,6 +21,7 @@ from conformance.report.causes import Cause, causes
 from conformance.report.failures import Failure, group
 from conformance.report.figures import listed, plural, shown_margin, shown_score
 from conformance.report.model import COUNTED, LEVELS, CheckRecord, Header, Results
+from conformance.report.rules import rules
 from conformance.report.shape import encode
 from conformance.report.text import Safe
 from conformance.report.verdict import (
@@ -44,6 +45,7 @@ MARKS: Mapping[str, str] = {
     VerdictKind.INCOMPLETE: "⚠️",
     VerdictKind.ERROR: "⛔",
     Status.NOT_IMPLEMENTED: "⬜",
+    Status.RULES_BROKEN: "❌",
 }
 MEANINGS: Mapping[VerdictKind, str] = {
     VerdictKind.CONFORMING: "The candidate does what the specification demands, as far as these"
@@ -58,6 +60,7 @@ EXIT_CODES: Mapping[ExitCode, str] = {
     ExitCode.USAGE: "wrong usage",
     ExitCode.CANNOT_LOAD: "the candidate cannot be loaded",
     ExitCode.INTERNAL: "internal error, or incomplete",
+    ExitCode.NO_SANDBOX: "a sandbox was demanded and there is none",
 }
 
 
@@ -83,8 +86,10 @@ class Item:
     count: str = ""
 
 
-def render_markdown(results: Results, verdict: Verdict | None = None) -> str:
-    """The whole report."""
+def render_markdown(
+    results: Results, verdict: Verdict | None = None, *, points: Safe | None = None
+) -> str:
+    """The whole report; `points` is its section on points, where there are any."""
     verdict = verdict or judge(results)
     checks = results.ordered()
     counted = results.header.counted if results.header else COUNTED["must"]
@@ -100,6 +105,7 @@ def render_markdown(results: Results, verdict: Verdict | None = None) -> str:
         "verdict": verdict,
         "meaning": MEANINGS[verdict.kind],
         "score": Safe(shown_score(verdict.score)),
+        "points": points,
         "components": [_row(component) for component in verdict.components],
         "mistakes": [
             _mistake(cause)
@@ -109,6 +115,7 @@ def render_markdown(results: Results, verdict: Verdict | None = None) -> str:
         "sections": _sections(deciding, checks, FAILURE_BYTES),
         "remarks": _sections(remarks, checks, REMARK_BYTES),
         "remark_count": plural(sum(failure.size for failure in remarks), "failed check"),
+        "rules": rules(results.policy),
         "skipped": skipped[:LIST_LENGTH],
         "skipped_more": max(0, len(skipped) - LIST_LENGTH),
         "observed": observed[:LIST_LENGTH],

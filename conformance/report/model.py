@@ -15,11 +15,15 @@ from typing import Any, ClassVar
 
 from conformance.candidate.messages import Outcome
 from conformance.report import shape
+from conformance.report.policy import PolicyRecord
 from conformance.report.shape import Convert, RecordError, encode
 
 RESULTS_SCHEMA = "transformer-conformance/results/1"
 OUTCOMES = tuple(outcome.value for outcome in Outcome)
-ERRORS = (Outcome.RAISED, Outcome.CRASHED, Outcome.TIMED_OUT, Outcome.OUT_OF_MEMORY)
+ERRORS = (
+    *(Outcome.RAISED, Outcome.CRASHED, Outcome.TIMED_OUT, Outcome.OUT_OF_MEMORY),
+    Outcome.DELEGATED,
+)
 """Outcomes in which the candidate gave no answer at all."""
 
 LEVELS = ("MUST", "SHOULD", "MAY")
@@ -81,7 +85,8 @@ class Details:
     `error` and `tolerance` are numbers or words; `where` is the place of the worst entry, for
     example "index [0, 3, 2]"; `replay` is a command. `counterexample` is the file that holds the
     input and `counterexample_replay` the command that asks it again; `counterexample_note` says why
-    there is no file.
+    there is no file. `hidden`: the input was drawn from a hidden seed, so that all of this is for
+    the instructor's eyes; `hidden_message` says in full what `CheckRecord.message` does not.
     """
 
     sentence: str | None = None
@@ -102,6 +107,8 @@ class Details:
     counterexample: str | None = None
     counterexample_replay: str | None = None
     counterexample_note: str | None = None
+    hidden: bool | None = None
+    hidden_message: str | None = None
 
     @classmethod
     def from_json(cls, value: Any) -> Details:
@@ -122,7 +129,8 @@ class Header:
     `selected` are the components the verdict is about.  `collected` is the number of checks that
     are going to run, `deselected` the number that -k, a path or the like took away from them, so
     that the whole is their sum.  `complete_selection` is false when anything was taken away.
-    `requirements` are in the order in which a reader should meet them.
+    `requirements` are in the order in which a reader should meet them.  `policy` names the rules
+    that hold for this run; then there is a record of what they found.
     """
 
     kind: ClassVar[str] = "header"
@@ -146,6 +154,7 @@ class Header:
     notices: tuple[str, ...]
     requirements: tuple[str, ...]
     started: str
+    policy: str = ""
 
     @classmethod
     def from_json(cls, value: Any) -> Header:
@@ -246,9 +255,9 @@ class ErrorRecord:
         return {"kind": self.kind, **_plain(self)}
 
 
-Record = Header | CheckRecord | Footer | ErrorRecord
+Record = Header | CheckRecord | PolicyRecord | Footer | ErrorRecord
 RECORDS: Mapping[str, type[Record]] = {
-    record.kind: record for record in (Header, CheckRecord, Footer, ErrorRecord)
+    record.kind: record for record in (Header, CheckRecord, PolicyRecord, Footer, ErrorRecord)
 }
 
 
@@ -263,6 +272,7 @@ class Results:
     checks: tuple[CheckRecord, ...] = ()
     footer: Footer | None = None
     error: ErrorRecord | None = None
+    policy: PolicyRecord | None = None
     problems: tuple[str, ...] = ()
 
     def ordered(self) -> tuple[CheckRecord, ...]:
@@ -316,7 +326,11 @@ _DIAGNOSIS: Mapping[str, Convert] = {
 }
 _DETAILS: Mapping[str, Convert] = {
     field.name: shape.optional(
-        shape.number_or_text if field.name in ("error", "tolerance") else shape.text
+        {
+            "error": shape.number_or_text,
+            "tolerance": shape.number_or_text,
+            "hidden": shape.flag,
+        }.get(field.name, shape.text)
     )
     for field in fields(Details)
 }
@@ -340,6 +354,7 @@ _HEADER: Mapping[str, Convert] = {
     "notices": shape.texts,
     "requirements": shape.texts,
     "started": shape.text,
+    "policy": shape.text,
 }
 _CHECK: Mapping[str, Convert] = {
     "id": shape.name,

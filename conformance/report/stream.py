@@ -32,6 +32,7 @@ from conformance.report.model import (
     Results,
     record_from_json,
 )
+from conformance.report.policy import PolicyRecord
 from conformance.report.shape import RecordError
 
 RESULTS_NAME = "results.jsonl"
@@ -50,19 +51,23 @@ class ResultsWriter:
     Opening it removes the results, the reports and the counterexamples of an earlier run from that
     folder: a report that says "conforming" must never lie beside a run that was killed.  The file
     is created afresh, so a link that lies there is not followed.  UsageError when the folder cannot
-    be written.
+    be written, or another run is writing there.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.ids: list[str] = []
         self._collected = 0
         self._counts: Counter[str] = Counter()
+        self._written = bytearray()
+        _must_be_free(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             for old in (path, path.with_name(JSON_NAME), path.with_name(MARKDOWN_NAME)):
                 old.unlink(missing_ok=True)
             _remove_counterexamples(path.with_name(COUNTEREXAMPLES))
             self._file = path.open("xb")
+            lock(self._file.fileno())
         except OSError as error:
             reason = error.strerror or str(error)
             raise UsageError(f"cannot write results to {path}: {reason}") from error
@@ -77,6 +82,11 @@ class ResultsWriter:
         record = check if isinstance(check, CheckRecord) else _check(check)
         self._counts[record.outcome] += 1
         self._write(record.to_json())
+        self.ids.append(record.id)
+
+    def policy(self, policy: PolicyRecord) -> None:
+        """Write what the rules of the course found; once, before the footer."""
+        self._write(policy.to_json())
 
     def error(self, message: str, exit_code: int) -> None:
         """Write why there is nothing to grade, or why grading had to stop."""
@@ -89,14 +99,24 @@ class ResultsWriter:
         self._write(Footer(self._collected, written, counts, finished, interrupted).to_json())
 
     def in_place(self) -> bool:
-        """Whether the file at `path` is still the one that is written here.
+        """Whether the file at `path` is still the one that is written here, and holds just that.
 
-        Another run into the same folder replaces it.
+        Another run into the same folder replaces it; a candidate may have reached it.
         """
         try:
-            return os.path.samestat(os.fstat(self._file.fileno()), os.stat(self.path))
+            same = os.path.samestat(os.fstat(self._file.fileno()), os.lstat(self.path))
+            return same and self.path.read_bytes() == self._written
         except OSError:
             return False
+
+    @property
+    def content(self) -> bytes:
+        """What has been written, whatever the file holds by now."""
+        return bytes(self._written)
+
+    def results(self) -> Results:
+        """The same, read as `read_results` does."""
+        return parse_results(self.content)
 
     def close(self) -> None:
         self._file.close()
@@ -117,8 +137,41 @@ class ResultsWriter:
         try:
             self._file.write(line)
             self._file.flush()
+            self._written += line
         except (OSError, ValueError) as error:
             raise InternalError(f"cannot write results to {self.path}: {error}") from error
+
+
+def lock(file: int) -> bool:
+    """Hold a file as long as it is open; False when somebody else does.
+
+    Where the system cannot do that, True: `in_place` notices a second run as well.
+    """
+    try:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except (ImportError, OSError):
+        return True
+    return True
+
+
+def _must_be_free(path: Path) -> None:
+    """UsageError when another run is writing results to `path`."""
+    try:
+        file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    except OSError:
+        return
+    try:
+        if not lock(file):
+            raise UsageError(
+                f"another run is writing to {path.parent}; wait for it, or give this one a folder "
+                "of its own with --report"
+            )
+    finally:
+        os.close(file)
 
 
 def _remove_counterexamples(folder: Path) -> None:
@@ -148,6 +201,11 @@ def read_results(path: Path) -> Results:
         content = path.read_bytes()
     except OSError as error:
         raise UsageError(f"cannot read results from {path}: {error.strerror or error}") from error
+    return parse_results(content)
+
+
+def parse_results(content: bytes) -> Results:
+    """The content of a results file; anything odd becomes a problem."""
     reader = _Reader()
     for number, line in enumerate(content.removesuffix(b"\n").split(b"\n"), start=1):
         reader.take(number, line)
@@ -161,6 +219,7 @@ class _Reader:
         self.header: Header | None = None
         self.footer: Footer | None = None
         self.error: ErrorRecord | None = None
+        self.policy: PolicyRecord | None = None
         self.checks: list[CheckRecord] = []
         self.problems: list[str] = []
 
@@ -184,6 +243,10 @@ class _Reader:
                 self.header = self.header or record
             case CheckRecord():
                 self.checks.append(record)
+            case PolicyRecord():
+                if self.policy is not None:
+                    self.problems.append(f"line {number}: a second policy")
+                self.policy = self.policy or record
             case Footer():
                 self.footer = self.footer or record
             case ErrorRecord():
@@ -192,11 +255,17 @@ class _Reader:
     def finish(self) -> Results:
         if self.error is None:
             self.problems += _inconsistencies(self.header, self.checks, self.footer)
+            self.problems += _against_policy(self.header, self.policy)
         if len(self.problems) > MAX_PROBLEMS:
             rest = len(self.problems) - MAX_PROBLEMS
             self.problems[MAX_PROBLEMS:] = [f"and {rest} more problems"]
         return Results(
-            self.header, tuple(self.checks), self.footer, self.error, tuple(self.problems)
+            self.header,
+            tuple(self.checks),
+            self.footer,
+            self.error,
+            self.policy,
+            tuple(self.problems),
         )
 
 
@@ -246,6 +315,17 @@ def _against_header(header: Header, checks: list[CheckRecord]) -> list[str]:
     if missing < 0:
         problems.append(f"there are {len(checks)} results for {header.collected} collected checks")
     return problems
+
+
+def _against_policy(header: Header | None, policy: PolicyRecord | None) -> list[str]:
+    """The header says which rules hold; without their record nobody knows if they were kept."""
+    wanted = header.policy if header else ""
+    found = policy.name if policy else ""
+    if wanted == found:
+        return []
+    if not found:
+        return [f"the record of the policy {wanted!r} is missing"]
+    return [f"there is a record of the policy {found!r}, where the header names {wanted!r}"]
 
 
 def _against_footer(header: Header | None, checks: list[CheckRecord], footer: Footer) -> list[str]:

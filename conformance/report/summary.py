@@ -10,6 +10,7 @@ from conformance.report.causes import Cause, causes
 from conformance.report.failures import Failure, group
 from conformance.report.figures import listed, plural, shown_margin, shown_score
 from conformance.report.model import COUNTED, LEVELS, Results
+from conformance.report.rules import rule_lines
 from conformance.report.stream import MARKDOWN_NAME
 from conformance.report.text import one_line, wrap
 from conformance.report.verdict import ComponentResult, Status, Verdict, judge
@@ -31,12 +32,14 @@ def summary_text(
     folder: Path | None = None,
     encoding: str | None = "utf-8",
     width: int = 100,
+    points: str = "",
 ) -> str:
     """Verdict, table by component, the first failures in two lines each, where the report is.
 
     Each component that fails has its first failure named; unmet SHOULDs are named in one line.
 
     `encoding` is that of the stream it will be written to; what that cannot show becomes ASCII.
+    `points` is a text on points, where there are any.
     """
     verdict = verdict or judge(results)
     counted = results.header.counted if results.header else COUNTED["must"]
@@ -49,6 +52,8 @@ def summary_text(
     parts = [
         _verdict(results, verdict, width),
         _table(verdict.components),
+        points,
+        rule_lines(results.policy, width),
         _missing(results, absent, width),
         _causes(causes((c for c in told if c.level in counted), names), width),
         _failures(failures, width),

@@ -8,7 +8,8 @@ In order of precedence:
 
 1. `error`: the candidate, the command or the harness failed before there was anything to judge;
 2. `incomplete`: the results file is not whole, whatever the checks in it say;
-3. `non-conforming`: a check that counts did not pass, or a selected component is not implemented;
+3. `non-conforming`: a check that counts did not pass, a selected component is not implemented, or
+   the rules of the course are broken in a way that decides;
    this holds for a partial selection too, because more checks could not mend it;
 4. `incomplete`: something was deselected or skipped, or a selected component had no MUST check;
 5. `conforming`.
@@ -33,6 +34,7 @@ from conformance.candidate.messages import Outcome
 from conformance.errors import ExitCode
 from conformance.report.figures import listed, plural
 from conformance.report.model import ERRORS, LEVELS, CheckRecord, ErrorRecord, Header, Results
+from conformance.report.policy import PolicyRecord, broken_rules, not_watched
 
 WEIGHTS: Mapping[str, int] = {"MUST": 3, "SHOULD": 1, "MAY": 0}
 
@@ -61,6 +63,7 @@ class Status(StrEnum):
     NON_CONFORMING = "non-conforming"
     NOT_IMPLEMENTED = "not implemented"
     INCOMPLETE = "incomplete"
+    RULES_BROKEN = "rules broken"
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,8 @@ class ComponentResult:
 
     `errors` are checks in which the candidate raised, crashed, ran out of time or of memory.
     `worst_margin` is the largest error of its binding checks in units of tolerance, None if none
-    compares values.
+    compares values.  `forfeited` says in words by what use it has lost all points; empty if it has
+    not.
     """
 
     name: str
@@ -104,6 +108,7 @@ class ComponentResult:
     levels: Mapping[str, Tally]
     worst_margin: float | None
     score: float
+    forfeited: str = ""
 
 
 @dataclass(frozen=True)
@@ -135,8 +140,9 @@ def judge(results: Results) -> Verdict:
     if broken or header is None:
         headline = f"The results are not whole: {broken[0]}."
         return _incomplete(headline, broken[1:], components)
-    failure = _failure(header, results.checks, components)
+    failure = _failure(header, results, components)
     reasons = _gaps(header, results.checks, components)
+    reasons += _unwatched(results.policy, components)
     if failure:
         kind, headline = VerdictKind.NON_CONFORMING, failure
     elif reasons:
@@ -153,6 +159,7 @@ def _error(error: ErrorRecord, components: tuple[ComponentResult, ...]) -> Verdi
         ExitCode.USAGE: "Nothing was graded: the command or its configuration is wrong.",
         ExitCode.CANNOT_LOAD: "Nothing was graded: the candidate cannot be loaded.",
         ExitCode.INTERNAL: "The harness itself failed. This says nothing about the candidate.",
+        ExitCode.NO_SANDBOX: "Nothing was graded: there is no sandbox here, and one is demanded.",
     }
     # a line that claims success or failure in place of an error is our own mistake
     known = error.exit_code in {code.value for code in headlines}
@@ -193,11 +200,9 @@ def _complete(header: Header) -> bool:
     return header.complete_selection and header.deselected == 0
 
 
-def _failure(
-    header: Header, checks: Iterable[CheckRecord], components: Iterable[ComponentResult]
-) -> str:
+def _failure(header: Header, results: Results, components: Iterable[ComponentResult]) -> str:
     """One sentence when the candidate is known not to conform, otherwise empty."""
-    counted = [c for c in checks if c.level in header.counted]
+    counted = [c for c in results.checks if c.level in header.counted]
     missed = [c for c in counted if c.missed and c.outcome != Outcome.NOT_IMPLEMENTED]
     absent = [c.name for c in components if c.status is Status.NOT_IMPLEMENTED]
     partly = {c.component for c in counted if c.outcome == Outcome.NOT_IMPLEMENTED} - set(absent)
@@ -210,6 +215,8 @@ def _failure(
         parts.append(f"not implemented: {listed(absent)}")
     if partly:
         parts.append(f"partly not implemented: {_names(header, partly)}")
+    if results.policy is not None:
+        parts += filter(None, [broken_rules(results.policy, header.selected)])
     return _sentence("; ".join(parts)) if parts else ""
 
 
@@ -235,6 +242,15 @@ def _gaps(
     if empty:
         gaps.append(f"No MUST check ran for {_names(header, empty)}.")
     return gaps
+
+
+def _unwatched(policy: PolicyRecord | None, components: Iterable[ComponentResult]) -> list[str]:
+    """Components whose rules nobody can vouch for: no call of theirs was watched to its end."""
+    there = [c.name for c in components if c.passed and c.status is not Status.NOT_IMPLEMENTED]
+    names = [] if policy is None else not_watched(policy, there)
+    if not names:
+        return []
+    return [f"Whether {listed(names)} keeps the rules is not known: no call of it was watched."]
 
 
 def _partial(header: Header, checks: Iterable[CheckRecord]) -> str:
@@ -268,17 +284,25 @@ def _components(results: Results) -> tuple[ComponentResult, ...]:
     names = dict.fromkeys(header.selected) if header else dict.fromkeys(sorted(checks))
     counted = header.counted if header else ("MUST",)
     closed = header is not None and _complete(header) and not (_broken(results) or results.error)
-    return tuple(_component(name, checks[name], counted, closed) for name in names)
+    policy = results.policy
+    return tuple(_component(name, checks[name], counted, closed, policy) for name in names)
 
 
 def _component(
-    name: str, checks: Sequence[CheckRecord], counted: Sequence[str], closed: bool
+    name: str,
+    checks: Sequence[CheckRecord],
+    counted: Sequence[str],
+    closed: bool,
+    policy: PolicyRecord | None,
 ) -> ComponentResult:
     def number(*outcomes: str) -> int:
         return sum(c.outcome in outcomes for c in checks)
 
     margins = [c.margin for c in checks if c.margin is not None and c.level in counted]
     status = _status(checks, counted, closed)
+    forfeited = policy.forfeits(name) if policy else ""
+    if forfeited and status is Status.CONFORMING and policy and policy.effect_on(name) == "fail":
+        status = Status.RULES_BROKEN
     return ComponentResult(
         name=name,
         status=status,
@@ -289,7 +313,8 @@ def _component(
         skipped=number(Outcome.SKIPPED),
         levels={level: _tally(checks, level) for level in LEVELS},
         worst_margin=max(margins, key=by_size, default=None),
-        score=0.0 if status is Status.NOT_IMPLEMENTED else _score(checks),
+        score=0.0 if forfeited or status is Status.NOT_IMPLEMENTED else _score(checks),
+        forfeited=forfeited,
     )
 
 

@@ -35,8 +35,8 @@ class Case:
     wrt: tuple[str, ...] = ()
     golden: bool = True
 
-    def arguments(self, dtype: str, seed: int = 0) -> dict[str, Any]:
-        """The arguments in one dtype; seed 0 is the golden draw."""
+    def arguments(self, dtype: str, seed: int | str = 0) -> dict[str, Any]:
+        """The arguments in one dtype; seed 0 is the golden draw, text a hidden one."""
         draw = Draw(self.requirement, self.name, seed)
         return cast_arguments(self.build(draw), dtype)
 

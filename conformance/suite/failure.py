@@ -12,13 +12,19 @@ if TYPE_CHECKING:
     from conformance.suite.grader import Example
 
 
+HIDDEN = {outcome: f"{outcome} on a hidden input" for outcome in Outcome}
+HIDDEN[Outcome.FAILED] = "a hidden input is answered wrongly"
+HIDDEN[Outcome.RAISED] = "an exception is raised for a hidden input"
+
+
 @dataclass(frozen=True)
 class Evidence:
     """What a reader needs to understand and repeat a failure, as text.
 
     Beside it, for the diagnosis and to ask again, the example itself, the reply to it, how it was
     asked (what else the call said: layouts, mode, repetitions), the arguments that were
-    differentiated (`wrt`), and what the check looked at where that is not a value (`about`).
+    differentiated (`wrt`), what the check looked at where that is not a value (`about`), and
+    whether the input was drawn from a hidden seed.
     """
 
     case: str = ""
@@ -37,6 +43,7 @@ class Evidence:
     how: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     wrt: tuple[str, ...] = ()
     about: tuple[str, ...] = ()
+    hidden: bool = False
 
 
 class CheckFailure(Exception):
@@ -67,9 +74,15 @@ class CheckResult:
     notes: tuple[str, ...] = ()
     evidence: Evidence = field(default_factory=Evidence)
 
+    @property
+    def shown(self) -> str:
+        """The message for everybody: of a hidden input it holds nothing."""
+        return HIDDEN[self.outcome] if self.evidence.hidden else self.message
+
     def details(self, extra: Mapping[str, Any]) -> dict[str, Any]:
         """The evidence as plain values for the record, merged with `extra`."""
         e = self.evidence
+        told = {"hidden_message": self.message} if e.hidden else {}
         return {
             "case": e.case,
             "note": e.why,
@@ -81,5 +94,6 @@ class CheckResult:
             "tolerance": e.tolerance,
             "printed": e.printed,
             "traceback": e.traceback,
+            **told,
             **extra,
         }

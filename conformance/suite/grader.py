@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from conformance.candidate.messages import Call, ModuleCall, Outcome, Reply
 from conformance.golden.load import GoldenStore
+from conformance.hidden import HiddenSeed
 from conformance.numerics import ensemble
 from conformance.numerics.arithmetic import Arithmetic
 from conformance.numerics.array import Array
@@ -52,6 +53,15 @@ class Context:
     golden: GoldenStore = field(default_factory=GoldenStore)
     device: str = "cpu"
     deadline: float | None = None
+    hidden: HiddenSeed | None = None
+
+    def order(self, what: object, count: int) -> list[int]:
+        """The numbers below `count` in an order that the seeds decide, another for each `what`."""
+        return [int(n) for n in self.draw("order", what).permutation(count)]
+
+    def draw(self, *key: object) -> Draw:
+        """A stream of random numbers that the seeds decide, the hidden one too if there is one."""
+        return Draw(*key, self.seed, self.hidden.seed(0) if self.hidden else "")
 
     def effort(self) -> Profile:
         """How much to ask now: once the time of the run is used up, as little as `quick` does.
@@ -72,6 +82,7 @@ class Example:
     wrt: tuple[str, ...] = ()
     cotangent: Any = None
     bounds: Bounds | None = None
+    hidden: bool = False
 
 
 class Grader:
@@ -121,14 +132,32 @@ class Grader:
 
     def examples(self, case: Case, dtype: str | None = None) -> Iterator[Example]:
         """The golden draw of a case, then as many fresh draws as the profile asks for."""
-        yield self.example(case, dtype)
-        for draw in range(self._effort().fresh_draws):
-            yield self.example(case, dtype, seed=1 + self.context.seed * 1000 + draw)
+        for seed in self._seeds():
+            yield self.example(case, dtype, seed)
 
-    def example(self, case: Case, dtype: str | None = None, seed: int = 0) -> Example:
+    def _seeds(self) -> list[int | str]:
+        """Of the golden draw, of fresh ones, and of those that nobody has seen, if there are any.
+
+        The latter are drawn in every profile, and also when the time of the run is used up.
+        """
+        fresh = range(self.effort().fresh_draws)
+        public = [1 + self.context.seed * 1000 + draw for draw in fresh]
+        hidden = self.context.hidden
+        unseen = [hidden.seed(1 + draw) for draw in fresh or (0,)] if hidden else []
+        return [0, *public, *unseen]
+
+    def in_some_order(self, cases: Sequence[Case]) -> Iterator[tuple[int, Example]]:
+        """Every draw of every case with its place in the list, in an order of the seeds."""
+        wanted = [(case, seed) for case in cases for seed in self._seeds()]
+        for place in self.context.order(self.key, len(wanted)):
+            case, seed = wanted[place]
+            if seed == 0 or isinstance(seed, str) or self.effort().fresh_draws:
+                yield place, self.example(case, seed=seed)
+
+    def example(self, case: Case, dtype: str | None = None, seed: int | str = 0) -> Example:
         """One draw of a case; its bounds are worked out when they are needed.
 
-        Draw 0 comes with its bounds where it is stored as a golden vector.
+        Draw 0 comes with its bounds where it is stored as a golden vector. Text is a hidden seed.
         """
         dtype = dtype or self.dtype
         if seed == 0:
@@ -137,7 +166,8 @@ class Grader:
                 return Example(
                     stored.arguments, case.name, case.why, case.wrt, stored.cotangent, stored.bounds
                 )
-        return Example(case.arguments(dtype, seed), case.name, case.why, case.wrt)
+        hidden = isinstance(seed, str)
+        return Example(case.arguments(dtype, seed), case.name, case.why, case.wrt, hidden=hidden)
 
     def made(self, arguments: Arguments, case: str, why: str = "", **more: Any) -> Example:
         """An example made on the spot; float64 arrays are rounded to the dtype that is graded."""
@@ -182,22 +212,24 @@ class Grader:
         `may_decline` an exception is noted and not failed (another requirement judges it). The
         failure that is raised is that of the smallest failing input.
         """
-        failures: list[CheckFailure] = []
+        failures: list[tuple[tuple[bool, int, int], CheckFailure]] = []
         answered = 0
-        for case in cases:
-            for example in self.examples(case):
-                try:
-                    self.example_matches(example, working=working, **how)
-                    answered += 1
-                except CheckFailure as failure:
-                    if may_decline and failure.outcome is Outcome.RAISED:
-                        self.note(f"{case.name}: no answer in {self.dtype} ({failure.message})")
-                        continue
-                    failures.append(failure)
-                    if failure.outcome in FATAL:
-                        raise
+        for place, example in self.in_some_order(cases):
+            try:
+                self.example_matches(example, working=working, **how)
+                answered += 1
+            except CheckFailure as failure:
+                if may_decline and failure.outcome is Outcome.RAISED:
+                    reason = "an exception" if example.hidden else failure.message
+                    self.note(f"{example.case}: no answer in {self.dtype} ({reason})")
+                    continue
+                # one that everybody may see tells more
+                rank = failure.evidence.hidden, failure.evidence.size, place
+                failures.append((rank, failure))
+                if failure.outcome in FATAL:
+                    raise
         if failures:
-            raise min(failures, key=lambda failure: failure.evidence.size)
+            raise min(failures, key=lambda ranked: ranked[0])[1]
         if not answered and not may_decline:
             raise AssertionError("a value check without any case cannot fail")
 
@@ -285,6 +317,7 @@ class Grader:
             reply=reply,
             how=self._how,
             wrt=self._wrt,
+            hidden=example.hidden,
         )
 
     # ------------------------------------------------------------ laws
@@ -293,9 +326,10 @@ class Grader:
         """`test` holds for every example of a Hypothesis strategy; shrinks what fails."""
         from conformance.suite.explore import explore
 
-        explore(strategy, test, self._effort().examples, f"{self.key}/{self.context.seed}")
+        explore(strategy, test, self.effort().examples, f"{self.key}/{self.context.seed}")
 
-    def _effort(self) -> Profile:
+    def effort(self) -> Profile:
+        """How much to ask now; noted where that is less than the profile says."""
         effort = self.context.effort()
         if effort.name != self.context.profile.name:
             self.note(f"asked as in the {effort.name} profile: the time of the run was used up")

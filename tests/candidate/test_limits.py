@@ -84,7 +84,11 @@ def test_kill_takes_the_children_along(has_ended: Callable[[int], bool]) -> None
     )
     assert process.stdout is not None
     child = int(process.stdout.readline())
-    assert limits.resident_memory(process.pid, descendants=True) > 0
+    memory, processes = limits.usage(process.pid)
+    assert memory > 0
+    assert processes == 1
+    below = limits.below(process.pid, 1)
+    assert below.pid == child
     limits.kill(process)
     process.stdout.close()
     assert process.poll() is not None

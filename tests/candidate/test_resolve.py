@@ -110,7 +110,6 @@ def test_config_says_where(write: Write) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("timeout = 3\nlevel = 'x'", "unknown keys: level, timeout"),
         ("adapters = 'none.py'", "no such file"),
         ("adapters = '../outside.py'", "leads out"),
         ("adapters = 3", "path of a Python file"),
@@ -124,6 +123,24 @@ def test_config_that_is_wrong(write: Write, text: str, words: str) -> None:
     (folder.parent / "outside.py").write_text(SILU)
     with pytest.raises(UsageError, match=words):
         find(folder)
+
+
+def test_config_says_where_things_are_and_nothing_else(write: Write) -> None:
+    text = "timeout = 3\n[grade]\ncomponent = ['silu']\n[modules]\nRMSNorm = 'pkg.norm:Norm'\n"
+    submission = find(write({"conformance.toml": text, "adapters.py": SILU}))
+    assert submission.modules == {"RMSNorm": "pkg.norm:Norm"}
+    (notice,) = submission.notices
+    assert notice.startswith("ignored in its conformance.toml: grade, timeout (")
+
+
+def test_a_link_to_the_suite_does_not_make_a_submission_a_part_of_it(write: Write) -> None:
+    """Nothing of the suite is hidden from what is its own."""
+    import reference_impl
+
+    folder = write({"README": ""})
+    (folder / "adapters.py").symlink_to(Path(reference_impl.__file__).with_name("adapters.py"))
+    assert not find(folder).ours
+    assert find("reference_impl").ours
 
 
 def test_declared_components_are_read_not_executed(write: Write) -> None:

@@ -144,6 +144,7 @@ RUNS: dict[str, Run] = {
         env={"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0"},
     ),
     "echo": one("echo.py", "silu"),
+    "delegates": one("delegates.py", "silu,softmax"),
     "raises": one("raises.py", "silu"),
     "stubs": one("stubs.py", "linear,rmsnorm,silu,softmax"),
     "missing": one("missing", "silu"),

@@ -15,6 +15,10 @@ import pytest
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 
+ENDING = [
+    getattr(signal, n) for n in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, n)
+]
+
 CHECKS = 2
 """So many checks are done when the run is interrupted."""
 
@@ -59,7 +63,7 @@ def interrupt(runs: Any, tmp_path: Path, request: pytest.FixtureRequest) -> Any:
     return lambda number: Interrupted(helpers, runs, tmp_path, number)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", ENDING)
 def test_interrupted(number: int, interrupt: Any) -> None:
     done = interrupt(number)
     assert done.code == 4

@@ -26,6 +26,7 @@ OWN_SUITE = {
             import sys
             loaded = {name for name in sys.modules if name.startswith("conformance")}
             light = {"conformance", "conformance.plugin", "conformance.options"}
+            light |= {"conformance.clean"}
             light |= {"conformance.errors", "conformance.spec"}
             assert loaded <= light, loaded - light
             assert "torch" not in sys.modules

@@ -12,6 +12,7 @@ import pytest
 from conformance.candidate.messages import Outcome, Reply
 from conformance.diagnosis.observe import Observation
 from conformance.diagnosis.patterns import pattern
+from conformance.numerics.dtypes import FORMATS, round_to
 from conformance.numerics.ensemble import Bound, Bounds
 from conformance.suite.grader import Example
 
@@ -106,6 +107,17 @@ PATTERNS: list[tuple[Callable[[Any], Any], str]] = [
 @pytest.mark.parametrize(("change", "words"), PATTERNS, ids=[p[1] for p in PATTERNS])
 def test_the_pattern_is_told(change: Callable[[Any], Any], words: str) -> None:
     assert said(change).startswith(words)
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_rounding_somewhere_on_the_way_is_told(name: str) -> None:
+    """The answer is no number of the format, its error is of that size."""
+
+    def with_rounded_weight(values: Any) -> Any:
+        return 3.0 * round_to(values / 3.0, FORMATS[name])
+
+    words = f"it is right up to the precision of {name}, and no further"
+    assert said(with_rounded_weight) == words
 
 
 def test_exchanged_axes_of_equal_length_are_told() -> None:

@@ -81,6 +81,11 @@ def halves_concatenated(x: Tensor, p: Tensor, theta: float, limit: int) -> Tenso
     return rope(x, p, theta).unflatten(-1, (-1, 2)).mT.flatten(-2)
 
 
+@fault("halves-interleaved")
+def halves_interleaved(x: Tensor, p: Tensor, theta: float, limit: int) -> Tensor:
+    return rope(x.unflatten(-1, (2, -1)).mT.flatten(-2), p, theta)
+
+
 fault("pair-order-swapped")(
     lambda x, p, theta, limit: rope(x, p, theta).unflatten(-1, (-1, 2)).flip(-1).flatten(-2)
 )

@@ -144,6 +144,8 @@ fault("input-returned-when-saturated", at={"x": (25.0, 30.0)})(
 
 fault("float32-result", at={"dtype": torch.bfloat16})(lambda x: silu(x.float()))
 
+fault("float64-result")(lambda x: silu(x.double()))
+
 fault("float64-through-float32", at={"x": (1e60, 1.0), "dtype": torch.float64})(
     lambda x: silu(x.float()).to(x.dtype)
 )

@@ -155,3 +155,10 @@ def table_view() -> Any:
 
 
 fault("view-of-table", at=[{"positions": (4, 5, 6)}, {"positions": (4, 5, 6)}])(table_view())
+
+
+@fault("positions-overwritten")
+def positions_overwritten(d: int, p: Tensor, limit: int) -> Tensor:
+    answer = sinusoidal(d, p.clone())
+    p.add_(1)
+    return answer

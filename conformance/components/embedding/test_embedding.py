@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from conformance.components.embedding.cases import COMPONENT, HALF, arguments
 from conformance.numerics.draw import Draw
-from conformance.suite import Grader, check, modules, placement, protocols
+from conformance.suite import Grader, check, modules, placement, protocols, transformed
 
 case = COMPONENT.case
 cases_of = COMPONENT.cases_of
@@ -19,6 +19,11 @@ SIZES = st.tuples(st.integers(1, 9), st.integers(1, 5), st.integers(1, 6), st.in
 @check("EMBEDDING-DEFINITION")
 def test_definition(grade: Grader) -> None:
     grade.matches_definition(*cases_of("EMBEDDING-DEFINITION"))
+
+
+@check("EMBEDDING-DEFINITION")
+def test_stored_inputs_in_other_forms(grade: Grader) -> None:
+    transformed.asked_in_other_forms(grade)
 
 
 @check("EMBEDDING-EXACT")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from conformance.components.glu.cases import COMPONENT, HALF, arguments
 from conformance.numerics.draw import Draw
-from conformance.suite import Grader, check, protocols
+from conformance.suite import Grader, check, protocols, transformed
 
 case = COMPONENT.case
 cases_of = COMPONENT.cases_of
@@ -35,6 +35,11 @@ def _values(example: Any) -> Any:
 @check("GLU-DEFINITION")
 def test_definition(grade: Grader) -> None:
     grade.matches_definition(*cases_of("GLU-DEFINITION"))
+
+
+@check("GLU-DEFINITION")
+def test_stored_inputs_in_other_forms(grade: Grader) -> None:
+    transformed.asked_in_other_forms(grade)
 
 
 @check("GLU-ROLES")

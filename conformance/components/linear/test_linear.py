@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from conformance.components.linear.cases import COMPONENT, HALF, arguments
 from conformance.numerics.draw import Draw
-from conformance.suite import Grader, check, modules, placement, protocols
+from conformance.suite import Grader, check, modules, placement, protocols, transformed
 
 case = COMPONENT.case
 cases_of = COMPONENT.cases_of
@@ -26,6 +26,11 @@ def _exact(draw: Draw, *shape: int) -> Any:
 @check("LINEAR-DEFINITION")
 def test_definition(grade: Grader) -> None:
     grade.matches_definition(*cases_of("LINEAR-DEFINITION"))
+
+
+@check("LINEAR-DEFINITION")
+def test_stored_inputs_in_other_forms(grade: Grader) -> None:
+    transformed.asked_in_other_forms(grade)
 
 
 @check("LINEAR-SELECTION", profile="standard")

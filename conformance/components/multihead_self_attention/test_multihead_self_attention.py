@@ -10,7 +10,7 @@ from conformance.components.multihead_self_attention.form import FORM, ROTATED
 from conformance.components.multihead_self_attention.inputs import WEIGHTS, arguments
 from conformance.components.multihead_self_attention_with_rope.cases import COMPONENT as rotating
 from conformance.numerics.draw import Draw
-from conformance.suite import Grader, check, composites, protocols
+from conformance.suite import Grader, check, composites, protocols, transformed
 from conformance.suite.check import HALF
 from conformance.suite.composites import Reading
 from conformance.suite.grader import Example
@@ -37,6 +37,11 @@ def _drawn(grade: Grader, sizes: tuple[int, ...]) -> tuple[Example, Draw]:
 @check("MHA-DEFINITION")
 def test_definition(grade: Grader) -> None:
     grade.matches_definition(*COMPONENT.cases_of("MHA-DEFINITION"))
+
+
+@check("MHA-DEFINITION")
+def test_stored_inputs_in_other_forms(grade: Grader) -> None:
+    transformed.asked_in_other_forms(grade)
 
 
 @check("MHA-PROJECTIONS")

@@ -14,7 +14,7 @@ from conformance.components.multihead_self_attention.inputs import WEIGHTS
 from conformance.components.multihead_self_attention_with_rope.cases import COMPONENT, X
 from conformance.components.multihead_self_attention_with_rope.inputs import arguments
 from conformance.numerics.draw import Draw
-from conformance.suite import Grader, check, composites, protocols
+from conformance.suite import Grader, check, composites, protocols, transformed
 from conformance.suite.check import HALF
 from conformance.suite.composites import Reading
 from conformance.suite.grader import Example
@@ -52,6 +52,11 @@ def _drawn(grade: Grader, sizes: tuple[Any, ...]) -> tuple[Example, Draw]:
 @check("MHAROPE-DEFINITION")
 def test_definition(grade: Grader) -> None:
     grade.matches_definition(*COMPONENT.cases_of("MHAROPE-DEFINITION"))
+
+
+@check("MHAROPE-DEFINITION")
+def test_stored_inputs_in_other_forms(grade: Grader) -> None:
+    transformed.asked_in_other_forms(grade)
 
 
 @check("MHAROPE-POSITIONS")

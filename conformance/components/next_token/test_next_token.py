@@ -14,7 +14,7 @@ from conformance.components.next_token.oracle import nucleus
 from conformance.numerics import array as m
 from conformance.numerics.array import Array
 from conformance.numerics.draw import Draw
-from conformance.suite import Grader, check, protocols
+from conformance.suite import Grader, check, protocols, transformed
 from conformance.suite.check import HALF
 from conformance.suite.grader import Example, Subject
 
@@ -29,6 +29,11 @@ def _of(requirement: str) -> Any:
 @check("NEXT-DEFINITION")
 def test_definition(grade: Grader) -> None:
     grade.matches_definition(*_of("NEXT-DEFINITION"))
+
+
+@check("NEXT-DEFINITION")
+def test_stored_inputs_in_other_forms(grade: Grader) -> None:
+    transformed.asked_in_other_forms(grade)
 
 
 @check("NEXT-LAST-POSITION")

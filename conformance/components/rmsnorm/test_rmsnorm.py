@@ -12,7 +12,7 @@ from conformance.numerics import array as m
 from conformance.numerics.draw import Draw
 from conformance.numerics.dtypes import FORMATS, round_to
 from conformance.numerics.ensemble import Bound
-from conformance.suite import Grader, check, modules, placement, protocols
+from conformance.suite import Grader, check, modules, placement, protocols, transformed
 
 case = COMPONENT.case
 cases_of = COMPONENT.cases_of
@@ -24,6 +24,11 @@ SIZES = st.tuples(st.integers(1, 4), st.integers(1, 9), st.integers(0, 999))
 @check("RMSNORM-DEFINITION")
 def test_definition(grade: Grader) -> None:
     grade.matches_definition(*cases_of("RMSNORM-DEFINITION"))
+
+
+@check("RMSNORM-DEFINITION")
+def test_stored_inputs_in_other_forms(grade: Grader) -> None:
+    transformed.asked_in_other_forms(grade)
 
 
 @check("RMSNORM-EPS")

@@ -39,6 +39,7 @@ def concatenated(first: Array, second: Array) -> Array:
 
 MISTAKES.combined("rope-half-split", feature_pairs=halves, joined_pairs=concatenated)
 fault("rope-halves-concatenated", "joined_pairs")(concatenated)
+fault("rope-halves-interleaved", "feature_pairs")(halves)
 fault("rope-pair-order-swapped", "joined_pairs")(lambda first, second: joined_pairs(second, first))
 fault("rope-pairs-not-joined", "joined_pairs")(lambda first, second: m.stack((first, second)))
 

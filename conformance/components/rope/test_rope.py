@@ -13,7 +13,7 @@ from conformance.components.rope.inputs import arguments
 from conformance.numerics import array as m
 from conformance.numerics.array import Array
 from conformance.numerics.draw import Draw
-from conformance.suite import Grader, check, modules, protocols
+from conformance.suite import Grader, check, modules, protocols, transformed
 from conformance.suite.check import HALF
 from conformance.suite.grader import Example, Subject
 
@@ -32,6 +32,11 @@ def _of(requirement: str) -> Any:
 @check("ROPE-DEFINITION")
 def test_definition(grade: Grader) -> None:
     grade.matches_definition(*_of("ROPE-DEFINITION"))
+
+
+@check("ROPE-DEFINITION")
+def test_stored_inputs_in_other_forms(grade: Grader) -> None:
+    transformed.asked_in_other_forms(grade)
 
 
 @check("ROPE-PAIRS")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from conformance.components.rotation.cases import ANGLES, COMPONENT
 from conformance.numerics import array as m
-from conformance.suite import Grader, check, protocols
+from conformance.suite import Grader, check, protocols, transformed
 from conformance.suite.check import HALF
 from conformance.suite.grader import Example
 
@@ -27,6 +27,11 @@ def _of(requirement: str) -> Any:
 @check("ROTATION-DEFINITION")
 def test_definition(grade: Grader) -> None:
     grade.matches_definition(*_of("ROTATION-DEFINITION"))
+
+
+@check("ROTATION-DEFINITION")
+def test_stored_inputs_in_other_forms(grade: Grader) -> None:
+    transformed.asked_in_other_forms(grade)
 
 
 @check("ROTATION-DIRECTION")

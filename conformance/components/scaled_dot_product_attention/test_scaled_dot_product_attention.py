@@ -12,7 +12,7 @@ from conformance.components.scaled_dot_product_attention.cases import ALL, COMPO
 from conformance.components.scaled_dot_product_attention.inputs import operands, random_mask
 from conformance.numerics.array import Array
 from conformance.numerics.draw import Draw
-from conformance.suite import Grader, check, protocols
+from conformance.suite import Grader, check, protocols, transformed
 from conformance.suite.check import HALF
 from conformance.suite.grader import Example, Subject
 
@@ -45,6 +45,11 @@ def _apply(f: Subject, example: Example, **changed: Any) -> Array:
 @check("SDPA-DEFINITION")
 def test_definition(grade: Grader) -> None:
     grade.matches_definition(*COMPONENT.cases_of("SDPA-DEFINITION"))
+
+
+@check("SDPA-DEFINITION")
+def test_stored_inputs_in_other_forms(grade: Grader) -> None:
+    transformed.asked_in_other_forms(grade)
 
 
 @check("SDPA-SCALE")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from conformance.components.silu.cases import COMPONENT, HALF, arguments
 from conformance.numerics import array as m
 from conformance.numerics.draw import Draw
-from conformance.suite import Grader, check, protocols
+from conformance.suite import Grader, check, protocols, transformed
 
 case = COMPONENT.case
 cases_of = COMPONENT.cases_of
@@ -16,6 +16,11 @@ cases_of = COMPONENT.cases_of
 @check("SILU-DEFINITION")
 def test_definition(grade: Grader) -> None:
     grade.matches_definition(*cases_of("SILU-DEFINITION"))
+
+
+@check("SILU-DEFINITION")
+def test_stored_inputs_in_other_forms(grade: Grader) -> None:
+    transformed.asked_in_other_forms(grade)
 
 
 @check("SILU-NEGATIVE")

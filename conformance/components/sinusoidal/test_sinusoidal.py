@@ -11,7 +11,7 @@ from conformance.components.sinusoidal.cases import COMPONENT, arguments
 from conformance.numerics import array as m
 from conformance.numerics.array import Array
 from conformance.numerics.draw import Draw
-from conformance.suite import Grader, check, protocols
+from conformance.suite import Grader, check, protocols, transformed
 from conformance.suite.grader import Example, Subject
 
 POSITIONS = ("token_positions",)
@@ -29,6 +29,11 @@ def _of(requirement: str) -> Any:
 @check("SINUSOIDAL-DEFINITION")
 def test_definition(grade: Grader) -> None:
     grade.matches_definition(*_of("SINUSOIDAL-DEFINITION"))
+
+
+@check("SINUSOIDAL-DEFINITION")
+def test_stored_inputs_in_other_forms(grade: Grader) -> None:
+    transformed.asked_in_other_forms(grade)
 
 
 @check("SINUSOIDAL-INTERLEAVED")

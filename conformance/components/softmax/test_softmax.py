@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from conformance.components.softmax.cases import COMPONENT, HALF, arguments
 from conformance.numerics import array as m
 from conformance.numerics.draw import Draw
-from conformance.suite import Grader, check, protocols
+from conformance.suite import Grader, check, protocols, transformed
 
 case = COMPONENT.case
 cases_of = COMPONENT.cases_of
@@ -34,6 +34,11 @@ def _place(sample: tuple[list[int], int, int], law: str) -> tuple[list[int], int
 @check("SOFTMAX-DEFINITION")
 def test_definition(grade: Grader) -> None:
     grade.matches_definition(*cases_of("SOFTMAX-DEFINITION"))
+
+
+@check("SOFTMAX-DEFINITION")
+def test_stored_inputs_in_other_forms(grade: Grader) -> None:
+    transformed.asked_in_other_forms(grade)
 
 
 @check("SOFTMAX-DIM")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from conformance.components.swiglu.cases import COMPONENT, HALF, arguments, weights
 from conformance.numerics.draw import Draw
-from conformance.suite import Grader, check, modules, placement, protocols
+from conformance.suite import Grader, check, modules, placement, protocols, transformed
 
 case = COMPONENT.case
 cases_of = COMPONENT.cases_of
@@ -29,6 +29,11 @@ def _drawn(sizes: tuple[int, int, int, int], law: str) -> tuple[Any, ...]:
 @check("SWIGLU-DEFINITION")
 def test_definition(grade: Grader) -> None:
     grade.matches_definition(*cases_of("SWIGLU-DEFINITION"))
+
+
+@check("SWIGLU-DEFINITION")
+def test_stored_inputs_in_other_forms(grade: Grader) -> None:
+    transformed.asked_in_other_forms(grade)
 
 
 @check("SWIGLU-ROLES")

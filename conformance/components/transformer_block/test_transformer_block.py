@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from conformance.components.transformer_block.cases import COMPONENT, X
 from conformance.components.transformer_block.inputs import NAMES, arguments
 from conformance.numerics.draw import Draw
-from conformance.suite import Grader, check, composites, protocols
+from conformance.suite import Grader, check, composites, protocols, transformed
 from conformance.suite.case import Arguments
 from conformance.suite.check import HALF
 from conformance.suite.composites import Reading
@@ -30,6 +30,11 @@ SIZES = st.tuples(
 @check("BLOCK-DEFINITION")
 def test_definition(grade: Grader) -> None:
     grade.matches_definition(*COMPONENT.cases_of("BLOCK-DEFINITION"))
+
+
+@check("BLOCK-DEFINITION")
+def test_stored_inputs_in_other_forms(grade: Grader) -> None:
+    transformed.asked_in_other_forms(grade)
 
 
 @check("BLOCK-PRE-NORM")

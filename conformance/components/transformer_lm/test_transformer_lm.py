@@ -10,7 +10,7 @@ from conformance.components.transformer_block.inputs import NAMES
 from conformance.components.transformer_lm.cases import COMPONENT
 from conformance.components.transformer_lm.inputs import names
 from conformance.numerics.compare import compare
-from conformance.suite import Grader, check, composites, protocols
+from conformance.suite import Grader, check, composites, protocols, transformed
 from conformance.suite.case import Arguments
 from conformance.suite.check import HALF
 from conformance.suite.composites import Reading
@@ -22,6 +22,11 @@ IDS = ("in_indices",)
 @check("LM-DEFINITION")
 def test_definition(grade: Grader) -> None:
     grade.matches_definition(*COMPONENT.cases_of("LM-DEFINITION"))
+
+
+@check("LM-DEFINITION")
+def test_stored_inputs_in_other_forms(grade: Grader) -> None:
+    transformed.asked_in_other_forms(grade)
 
 
 @check("LM-LOGITS")
