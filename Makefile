@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: grade test lint fixtures adequacy clean
+.PHONY: grade test lint fixtures adequacy security clean
 
 grade: $(READY)
 	$(BIN)/conformance grade $(IMPL) $(GRADE_OPTIONS)
@@ -29,6 +29,11 @@ adequacy: $(READY)
 	$(BIN)/python tests/adequacy.py
 	$(BIN)/python tests/diagnosing.py --jobs 2 --report
 	$(BIN)/python tests/mutation.py
+
+# Grades every hostile and broken submission, without and with a sandbox: reports/security.md.
+security: $(READY)
+	$(BIN)/python tests/hostile/report.py
+	$(BIN)/python tests/hostile/fuzz.py --count 200000
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -268,6 +268,8 @@ def _words(name: str, value: Any) -> list[str]:
 
 def replay(options: argparse.Namespace) -> int:
     """Ask one stored input again."""
+    if options.words is not None and clean.suspicious(options.impl):
+        return clean.start_over("conformance", options.words, options.impl)
     from conformance.counterexample.replay import replay_file
 
     text, code = replay_file(options.file, options.impl, vars(options), Path.cwd())

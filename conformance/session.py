@@ -16,6 +16,7 @@ from typing import Any
 
 from conformance.adapters import COURSE_FUNCTIONS, OPTIONAL_FUNCTIONS
 from conformance.boundary import left_out
+from conformance.candidate.frames import clean
 from conformance.candidate.messages import Call, Description, Outcome
 from conformance.candidate.resolve import Submission
 from conformance.counterexample.keep import Keeper
@@ -391,7 +392,7 @@ def named_components(options: GradeOptions, submission: Submission) -> set[str] 
     unknown = [name for name in declared if name not in known]
     if unknown or not declared:
         raise UsageError(
-            f"COMPONENTS in {submission.adapters} names {', '.join(unknown) or 'nothing'}; "
+            f"COMPONENTS in {submission.adapters} names {clean(', '.join(unknown)) or 'nothing'}; "
             f"the components are: {', '.join(known)}"
         )
     return set(declared)

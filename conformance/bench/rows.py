@@ -8,6 +8,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from conformance.bench.ceilings import Ceiling
 from conformance.bench.check import (
     Definition,
@@ -27,7 +29,7 @@ from conformance.bench.statistics import (
     ratio,
 )
 from conformance.bench.timing import Asked, Effort, Series, Timer
-from conformance.bench.workload import BOTH, Cost, Workload
+from conformance.bench.workload import BOTH, Cost, Sizes, Workload
 from conformance.candidate.messages import Call, Outcome
 from conformance.suite.component import component
 
@@ -37,6 +39,11 @@ SCREENED = 0.12
 LEAST_SCREENED, MOST_SCREENED = 3, 10
 CROSSED = 6
 """Samples of N and of 2N calls each, on the judge's clock."""
+
+LEAST_BLOCKS = 5
+"""With fewer than these there is no interval to speak of."""
+
+TOO_FEW = "too slow, or the machine too busy, for the time there was"
 
 CONTESTANTS = (CANDIDATE, REFERENCE, FUSED)
 
@@ -89,11 +96,19 @@ def why_absent(bench: Bench, name: str) -> str:
 class Component:
     """All rows of one component in one format."""
 
-    def __init__(self, bench: Bench, workload: Workload, fmt: Format, *, gpu: bool) -> None:
+    def __init__(
+        self,
+        bench: Bench,
+        workload: Workload,
+        fmt: Format,
+        *,
+        gpu: bool = False,
+        sizes: Sizes | None = None,
+    ) -> None:
         self.bench = bench
         self.workload = workload
         self.format = fmt
-        self.sizes = workload.gpu_sizes if gpu else workload.sizes
+        self.sizes = sizes or (workload.gpu_sizes if gpu else workload.sizes)
         self.passes = workload.passes
         self.definition = Definition(self._asked(self.passes[-1]), fmt.pool)
 
@@ -191,6 +206,8 @@ class Measurement:
             self.seen.verified += 1
         self.seen.screened += 1
         if problem:
+            again, _, _ = worker.outputs(sample.calls - 1)
+            self.seen.late += not np.array_equal(again, output, equal_nan=True)
             self.seen.wrong.append(problem)
 
     def _cross_check(self, series: Series) -> None:
@@ -205,13 +222,17 @@ class Measurement:
 
     def _conclude(self, series: Series) -> None:
         row = self.row
+        row.blocks, row.seconds = len(series.blocks), series.seconds
         ceiling = self.bench.ceilings[self.owner.format.label]
         cost = self.owner.workload.cost(self.asked.sizes, self.asked.itemsize, self.asked.which)
         self.seen.floor = ceiling.floor(cost)
         row.flags = flags(series, self.seen)
         row.status = FLAGGED if row.flags else MEASURED
         row.reason = "; ".join(flag.sentence for flag in row.flags)
-        row.blocks, row.seconds = len(series.blocks), series.seconds
+        if not row.flags and row.blocks < LEAST_BLOCKS:
+            row.status = ABSENT
+            row.reason = f"{TOO_FEW}: {row.blocks} blocks in {row.seconds:.1f} s"
+            return
         row.calls, row.count = series.calls[CANDIDATE], series.count
         row.screened, row.verified = self.seen.screened, self.seen.verified
         row.times = {who: quantiles(series.per_call(who)) for who in series.calls}

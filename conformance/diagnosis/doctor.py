@@ -256,7 +256,8 @@ class Doctor:
         """A mistake that shows in what happens between or around calls."""
         wrong_values = [o for o in self._seen(chart, failing) if o.wrong_value]
         raises = any(o.raised for o in chart.observations)
-        signs = behaviour.Signs(wrong=bool(wrong_values), raises=raises)
+        plain = any(not o.how.get("layouts") for o in wrong_values)
+        signs = behaviour.Signs(wrong=plain, raises=raises)
         if wrong_values:
             if self._unsteady(chart, _typical(wrong_values)):
                 signs = replace(signs, unsteady=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from conformance.diagnosis.catalogue import Fault
 from conformance.diagnosis.exceptions import reading
@@ -29,12 +29,8 @@ def matched(owner: Component, matches: Sequence[Match], alone: bool) -> Diagnosi
     found = best.hypothesis.faults
     place = _place(owner, found[0], alone)
     others = tuple(_id(one.hypothesis.faults) for one in matches[1:NAMED])
-    sentence = place + " And: ".join(fault.sentence for fault in found)
-    if others:
-        sentence += " Or: " + " Or: ".join(
-            " And: ".join(fault.sentence for fault in one.hypothesis.faults)
-            for one in matches[1:NAMED]
-        )
+    told = [one.hypothesis.faults for one in matches[:NAMED]]
+    sentence = place + _or(" And: ".join(fault.sentence for fault in faults) for faults in told)
     inputs = f"{best.shown} input{'s' if best.shown > 1 else ''}"
     basis = f"it predicts what was answered on {inputs} where it shows"
     if best.shown == 1:
@@ -59,6 +55,11 @@ def matched(owner: Component, matches: Sequence[Match], alone: bool) -> Diagnosi
         basis=basis,
         others=others,
     )
+
+
+def _or(sentences: Iterable[str]) -> str:
+    """Alternatives, each told once: a mistake may be known in several parts by the same words."""
+    return " Or: ".join(dict.fromkeys(sentences))
 
 
 def _id(faults: Sequence[Fault]) -> str:
@@ -92,7 +93,7 @@ def behaves(owner: Component, possible: Sequence[Fault], result: CheckResult) ->
     cause = reading(result.message)
     return Diagnosis(
         fault=possible[0].id,
-        sentence=" Or: ".join(fault.sentence for fault in possible),
+        sentence=_or(fault.sentence for fault in possible),
         hint=" ".join(dict.fromkeys(fault.hint for fault in possible)),
         component=owner.name,
         certainty="likely" if len(possible) == 1 else "one of several",
@@ -135,7 +136,7 @@ def _named(
     owner: Component, possible: Sequence[Fault], sentence: str, hint: str, basis: str
 ) -> Diagnosis:
     """What was seen, and the faults of the catalogue that do this."""
-    known = " Or: ".join(fault.sentence for fault in possible)
+    known = _or(fault.sentence for fault in possible)
     return Diagnosis(
         fault=possible[0].id if possible else "",
         sentence=f"{sentence} {known}".rstrip(),

@@ -1,8 +1,8 @@
 """Hostile and broken submissions: what each of them does, and what must come of it.
 
 An entry is wrong or dangerous in one way. Most are the source of a module with a function
-`attack(right, *given)` that stands where a component is called; `right(*given)` is the right answer.
-`arranged` puts several of them into one submission, each on a component of its own, beside
+`attack(right, *given)` that stands where a component is called; `right(*given)` is the right
+answer. `arranged` puts several of them into one submission, each on a component of its own, beside
 components that answer rightly and must still be graded. Entries that spoil a whole process, or the
 submission itself, stand `alone`.
 
@@ -15,6 +15,7 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 
 PLACES = ("home", "elsewhere", "sibling", "report", "tmp", "cwd")
 """Folders around a submission that nothing in it may change."""
@@ -187,7 +188,7 @@ def load() -> list[Entry]:
     return [entry for name in names for entry in _module(name).ENTRIES]
 
 
-def _module(name: str):  # noqa: ANN202
+def _module(name: str) -> ModuleType:
     return importlib.import_module(f"{__name__.rpartition('.')[0]}.entries.{name}")
 
 

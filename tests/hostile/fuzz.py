@@ -2,10 +2,10 @@
 
     python tests/hostile/fuzz.py --count 1000000 --seed 0
 
-Valid answers of every kind are spoiled byte by byte, in the lengths of their parts, in the values of
-their JSON and in the table of their tensors, then read as the judge reads them. The address space is
-bounded, so that a frame which makes the reader take much memory shows as a MemoryError; a frame that
-takes more than a second counts as a hang.
+Valid answers of every kind are spoiled byte by byte, in the lengths of their parts, in the values
+of their JSON and in the table of their tensors, then read as the judge reads them. The address
+space is bounded, so that a frame which makes the reader take much memory shows as a MemoryError; a
+frame that takes more than a second counts as a hang.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ LOADED = {
     "outcome": "passed",
     "functions": {"run_it": ["x", "**"]},
     "classes": {"It": "adapters:It"},
-    **{name: "text" for name in ("python", "torch", "platform", "device", "device_name")},
+    **dict.fromkeys(("python", "torch", "platform", "device", "device_name"), "text"),
     "threads": 1,
     "isolation": ["GPU hidden"],
     "notices": [],

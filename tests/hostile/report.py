@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from hostile.catalogue import BOXED, MODES, PLAIN, Arrangement, Entry, arranged, load
-from hostile.judging import problems
+from hostile.judging import complaints, problems
 from hostile.world import ROOT, Seen, can_box, observe
 from tabulate import tabulate
 
@@ -37,12 +37,8 @@ class Tried:
     seconds: float = 0.0
 
     def wrong(self, entry: Entry) -> list[str]:
-        """What there is to complain about; a known defect that has gone is a complaint as well."""
-        found = self.problems.get(entry.name, [])
-        if self.mode not in entry.defects:
-            return found
-        gone = "holds now: take the defect out of the catalogue"
-        return [] if found else [gone]
+        """What there is to complain about."""
+        return complaints(entry, self.mode, self.problems[entry.name])
 
 
 def tried(entries: Iterable[Entry], mode: str, together: int = 2) -> Tried:
@@ -113,15 +109,15 @@ HEAD = """\
 # Hostile and broken submissions
 
 Made by `make security`. {count} submissions, {honest} of them honest accidents, each wrong or
-dangerous in one way (`tests/hostile/entries/`). A cell says how the checks of the attacked component
-end, or the whole run: *not loaded* is exit code 3, *refused* 2, *incomplete* 4, *killed* the end of
-the judge itself; else the exit code is 0 where all passed and 1 where not.
+dangerous in one way (`tests/hostile/entries/`). A cell says how the checks of the attacked
+component end, or the whole run: *not loaded* is exit code 3, *refused* 2, *incomplete* 4, *killed*
+the end of the judge itself; else the exit code is 0 where all passed and 1 where not.
 
 For every one of them holds, unless its cell says otherwise: the exit code is right; the other
 components of the same submission are graded as ever; nothing outside its own folder is changed; no
-process is left; no traceback, escape or workflow command reaches the terminal; the reports are whole
-and nothing in them is markup of the submission's; the judge stays below 700 MiB (at most {memory:.0f}
-were seen).
+process is left; no traceback, escape or workflow command reaches the terminal; the reports are
+whole and nothing in them is markup of the submission's; the judge stays below 700 MiB (at most
+{memory:.0f} were seen).
 
 In {boxed} of them something gets through unless the sandbox is there ("sandbox only").
 {boxes}

@@ -17,8 +17,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from hostile.catalogue import BOXED, MODES, PLAIN, TARGETS, Arrangement, arranged, load
 from hostile.fuzz import fuzz
-from hostile.judging import problems
+from hostile.judging import complaints, problems
 from hostile.world import Seen, can_box, observe
+
+Runs = dict[str, Future[dict[str, list[str]]]]
 
 ENTRIES = {entry.name: entry for entry in load()}
 
@@ -39,9 +41,7 @@ SAMPLE = arranged([ENTRIES[name] for name in (*TOGETHER, *ALONE)])
 
 
 @pytest.fixture(scope="session")
-def runs(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[dict[str, Future[dict[str, list[str]]]]]:
+def runs() -> Iterator[Runs]:
     """What does not hold of each entry of the sample; two submissions are graded at a time."""
     mode = BOXED if can_box() else PLAIN
 
@@ -50,16 +50,15 @@ def runs(
             return problems(arrangement, seen)
 
         found: dict[str, list[str]] = observe(arrangement, mode, look)
-        defects = {e.name for e in arrangement.entries if mode in e.defects}
-        return {name: [] if name in defects else texts for name, texts in found.items()}
+        return {e.name: complaints(e, mode, found[e.name]) for e in arrangement.entries}
 
     with ThreadPoolExecutor(2) as pool:
-        started = {a: pool.submit(graded, a) for a in SAMPLE}
-        yield {entry.name: future for a, future in started.items() for entry in a.entries}
+        started = [(arrangement, pool.submit(graded, arrangement)) for arrangement in SAMPLE]
+        yield {entry.name: future for made, future in started for entry in made.entries}
 
 
 @pytest.mark.parametrize("name", [*TOGETHER, *ALONE])
-def test_what_must_come_of_it(name: str, runs: dict[str, Future[dict[str, list[str]]]]) -> None:
+def test_what_must_come_of_it(name: str, runs: Runs) -> None:
     assert runs[name].result()[name] == []
 
 

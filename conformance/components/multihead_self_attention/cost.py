@@ -65,4 +65,8 @@ WORKLOAD = Workload(
         "width": (128, 192, 256, 384),
         "heads": (2, 4, 8, 16),
     },
+    note=(
+        "as in scaled_dot_product_attention, and the scores above the diagonal are computed "
+        "only to be masked"
+    ),
 )

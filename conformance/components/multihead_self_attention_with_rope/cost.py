@@ -50,4 +50,9 @@ WORKLOAD = Workload(
     forward=lambda s, item: projected(s, item) + rotation_of(s, item),
     backward=lambda s, item: projected_backward(s, item) + rotation_of(s, item),
     axes={"sequence": (128, 192, 256, 384, 512), "width": (128, 192, 256, 384)},
+    note=(
+        "as in multihead_self_attention; besides, every call through the adapter makes the "
+        "tables of rope anew in float64, up to max_seq_len, where the fused parts make those "
+        "of the sequence in float32"
+    ),
 )

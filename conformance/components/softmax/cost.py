@@ -42,4 +42,9 @@ WORKLOAD = Workload(
     forward=forward,
     backward=backward,
     axes={"sequence": (64, 128, 256, 512), "width": (256, 512, 1024, 2048)},
+    note=(
+        "the textbook finds the largest entry, subtracts, exponentiates, sums and divides in "
+        "five passes, each of which writes an array, and the derivative goes back through all "
+        "of them; the fused operator holds a row in cache"
+    ),
 )

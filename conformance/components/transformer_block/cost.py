@@ -85,4 +85,5 @@ WORKLOAD = Workload(
     forward=forward,
     backward=backward,
     axes={"sequence": (96, 144, 192, 288, 384), "width": (128, 192, 256, 384)},
+    note=("as in multihead_self_attention_with_rope and rmsnorm"),
 )

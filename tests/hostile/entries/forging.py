@@ -59,7 +59,7 @@ def numbers(tensor):
 
 
 """
-"""Beginning of an attack that has found the pipe to the judge and knows what an answer looks like."""
+"""Beginning of an attack that has found the pipe to the judge and knows what an answer is."""
 
 
 def forged(body: str) -> str:

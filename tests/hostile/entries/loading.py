@@ -108,7 +108,7 @@ ENTRIES = [
         command="pytest",
         files={
             "conftest.py": MARK,
-            "pytest.ini": "[pytest]\naddopts = --nonsense\npythonpath = .\nfilterwarnings = error\n",
+            "pytest.ini": "[pytest]\naddopts = --nonsense\npythonpath = .\n",
             "tox.ini": "[pytest]\naddopts = --nonsense\n",
             "test_mine.py": MARK,
         },
@@ -305,7 +305,8 @@ ENTRIES = [
         "has a module whose __getattr__ offers every function there could be",
         "import torch\nfrom honest import run_softmax, run_rotation_matrix\n\n\n"
         "def run_silu(in_features):\n    return in_features\n\n\n"
-        "def __getattr__(name):\n    if name.startswith('__'):\n        raise AttributeError(name)\n"
+        "def __getattr__(name):\n    if name.startswith('__'):\n"
+        "        raise AttributeError(name)\n"
         "    return lambda *a, **k: torch.zeros(1)\n",
         Holds("failed"),
     ),

@@ -175,7 +175,13 @@ def attack(right, *given):
         "a-complex-tensor",
         "returns the right numbers as a complex tensor",
         Holds("failed", "a complex tensor"),
-        code="def attack(right, *given):\n    return right(*given).to(dtype=__import__('torch').cfloat)\n",
+        code="""\
+import torch
+
+
+def attack(right, *given):
+    return right(*given).to(torch.complex64)
+""",
     ),
     Entry(
         "a-tensor-without-values",
@@ -187,7 +193,13 @@ def attack(right, *given):
         "a-tensor-of-terabytes",
         "returns one number repeated to a shape of 2^42 entries",
         Holds("failed", "more than can be sent"),
-        code="import torch\n\n\ndef attack(right, *given):\n    return torch.zeros(1).expand(2**42)\n",
+        code="""\
+import torch
+
+
+def attack(right, *given):
+    return torch.zeros(1).expand(2**42)
+""",
     ),
     Entry(
         "a-tensor-of-200-megabytes",

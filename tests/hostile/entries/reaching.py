@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from ..catalogue import Entry, Holds
 
 
@@ -13,8 +11,8 @@ def probe(body: str, imports: str = "") -> str:
     return (
         f"import os\n{imports}\nimport tools\n\n\n"
         f"def reach():\n{lines}\n\n"
-        "def attack(right, *given):\n    try:\n        reach()\n    except (OSError, LookupError):\n"
-        "        pass\n    return right(*given)\n"
+        "def attack(right, *given):\n    try:\n        reach()\n"
+        "    except (OSError, LookupError):\n        pass\n    return right(*given)\n"
     )
 
 
@@ -24,13 +22,7 @@ def reached(what: str) -> Holds:
 
 SAFE = Holds("passed")
 
-ROOT = getattr(os, "geteuid", lambda: 1)() == 0
-"""The judge closes its memory, environment and descriptors to its own user, but not to root."""
-
-
-def reached_by_root(what: str) -> Holds:
-    return reached(what) if ROOT else SAFE
-
+DELEGATED = Holds("delegated", "the suite's own")
 
 ENTRIES = [
     Entry(
@@ -72,7 +64,6 @@ for name in os.listdir("/proc/self/fd"):
     Entry(
         "environment-of-the-judge",
         "reads /proc/<judge>/environ",
-        reached_by_root("the judge's environment"),
         SAFE,
         code=probe("""\
 with open(f"/proc/{tools.judge()}/environ", "rb") as file:
@@ -92,7 +83,6 @@ with open(f"/proc/{tools.judge()}/cmdline", "rb") as file:
     Entry(
         "memory-of-the-judge",
         "opens /proc/<judge>/mem for writing",
-        reached_by_root("the judge's memory"),
         SAFE,
         code=probe("""\
 with open(f"/proc/{tools.judge()}/mem", "r+b"):
@@ -101,7 +91,6 @@ with open(f"/proc/{tools.judge()}/mem", "r+b"):
     Entry(
         "descriptors-of-the-judge",
         "opens the results through /proc/<judge>/fd",
-        reached_by_root("the judge's descriptors"),
         SAFE,
         code=probe("""\
 folder = f"/proc/{tools.judge()}/fd"
@@ -113,8 +102,7 @@ for name in os.listdir(folder):
     Entry(
         "golden-vectors",
         "reads the golden vectors of the suite",
-        reached("the golden vectors"),
-        SAFE,
+        DELEGATED,
         code=probe("""\
 with open(os.path.join(tools.SUITE, "fixtures", "manifest.json"), "rb") as file:
     if file.read(10):
@@ -399,7 +387,7 @@ def attack(right, *given):
     Entry(
         "imports-the-reference",
         "imports reference_impl and lets it answer",
-        Holds("raised", "reference_impl"),
+        DELEGATED,
         code="""\
 def attack(right, *given):
     import reference_impl.adapters
@@ -409,19 +397,20 @@ def attack(right, *given):
     ),
     Entry(
         "imports-the-suite",
-        "imports the definitions of the suite",
-        Holds("raised", "conformance"),
+        "imports the definitions of the suite and asks them",
+        DELEGATED,
         code="""\
 def attack(right, *given):
     import conformance.definitions
 
+    conformance.definitions.definition(right.__name__)
     return right(*given)
 """,
     ),
     Entry(
         "loads-the-reference-by-path",
         "takes the guards off and loads reference_impl from the suite's folder",
-        reached("the reference"),
+        DELEGATED,
         SAFE,
         code=probe(
             """\
