@@ -6,13 +6,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: grade test lint fixtures adequacy security clean
+.PHONY: grade test bench lint fixtures adequacy security clean
 
 grade: $(READY)
 	$(BIN)/conformance grade $(IMPL) $(GRADE_OPTIONS)
 
 test: $(READY)
 	$(BIN)/python -m pytest $(TEST_OPTIONS)
+
+# On an idle machine: the ratios of the reference itself, for reports/benchmarks.md.
+bench: $(READY)
+	$(BIN)/python tests/publish_bench.py
 
 lint: $(READY)
 	$(BIN)/ruff check .

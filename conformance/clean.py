@@ -84,23 +84,31 @@ def start_over(program: str, arguments: Sequence[str], impl: str | None) -> int:
 
     Where the system can replace a process by another, this function does not return.
     """
-    command = [
-        sys.executable,
-        *_flags(),
-        "-c",
-        _START,
-        str(Path(__file__).resolve().parents[1]),
-        os.pathsep.join(_apart(impl)),
-        os.pathsep.join(_outside(impl)),
-        program,
-        *arguments,
-    ]
+    command = clean_command(program, arguments, impl)
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()
     if os.name == "posix":
         os.execv(sys.executable, command)
     return subprocess.call(command)
+
+
+def clean_command(
+    program: str, arguments: Sequence[str], impl: str | None, start: str = _START, *more: str
+) -> list[str]:
+    """The command of a clean Python: `start` runs there, `more` stands before our arguments."""
+    return [
+        sys.executable,
+        *_flags(),
+        "-c",
+        start,
+        str(Path(__file__).resolve().parents[1]),
+        *more,
+        os.pathsep.join(_apart(impl)),
+        os.pathsep.join(_outside(impl)),
+        program,
+        *arguments,
+    ]
 
 
 def _flags() -> list[str]:

@@ -1,4 +1,4 @@
-"""The command `conformance`: grade, replay, report, explain, fixtures, init.
+"""The command `conformance`: grade, grade-all, replay, report, explain, fixtures, init.
 
 Every command ends with an exit code of `conformance.errors.ExitCode`: 0 conforming (or done),
 1 not conforming, 2 usage, 3 the candidate cannot be loaded, 4 internal error or incomplete, 5 no
@@ -88,6 +88,9 @@ def parser() -> argparse.ArgumentParser:
     )
     commands = top.add_subparsers(dest="name", metavar="COMMAND", required=True)
     _add_grade(_command(commands, "grade", grade, "grade an implementation and write a report"))
+    _add_grade_all(
+        _command(commands, "grade-all", grade_all, "grade a class, with a table and a record")
+    )
     _add_replay(
         _command(commands, "replay", replay, "ask one input again that was answered wrongly")
     )
@@ -160,6 +163,12 @@ def _add_option(
             action="append" if option.many else "store",
             help=words,
         )
+
+
+def _add_grade_all(command: argparse.ArgumentParser) -> None:
+    from conformance.batch.command import add_arguments
+
+    add_arguments(command, _add_option)
 
 
 def _add_bench(command: argparse.ArgumentParser) -> None:
@@ -264,6 +273,16 @@ def _words(name: str, value: Any) -> list[str]:
     if value is True:
         return [f"--{name}"]
     return [f"--{name}={one}" for one in (value if isinstance(value, list) else [value])]
+
+
+def grade_all(options: argparse.Namespace) -> int:
+    """Grade every submission of a class."""
+    for path in map(str, options.paths):
+        if options.words is not None and clean.suspicious(path):
+            return clean.start_over("conformance", options.words, path)
+    from conformance.batch.command import grade_all
+
+    return int(grade_all(options))
 
 
 def replay(options: argparse.Namespace) -> int:

@@ -136,7 +136,9 @@ def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) 
         command = _from_command(early_config)
         if _asks_for_grading(command):
             args[:] = [*_from_environment(), *command]
-    args.append(str(COMPONENTS_FOLDER))  # so that pytest does not look at `testpaths`
+    # so that pytest does not look at `testpaths`; first, because an option at the end may have a
+    # value that can be left out, as --benchmark-compare has
+    args.insert(0, str(COMPONENTS_FOLDER))
 
 
 @pytest.hookimpl(tryfirst=True)

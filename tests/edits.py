@@ -167,8 +167,8 @@ def _constant(site: Site) -> Iterator[ast.AST]:
             ast.Constant(other) for other in (others if value < 9 else [*others, value * 2])
         )
     elif isinstance(value, float):
-        others = (2 * value, value / 2, value / 10, 0.0)
-        yield from (ast.Constant(float(f"{other:g}")) for other in others)
+        for scaled in (2 * value, value / 2, value / 10, 0.0):
+            yield ast.Constant(float(f"{scaled:g}"))
 
 
 def number(node: ast.AST) -> bool | int | float | None:

@@ -23,6 +23,7 @@ import sys
 import time
 import tomllib
 import traceback
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -152,6 +153,7 @@ def _work(pipe: Connection) -> None:
     import torch
 
     torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
     remember_bounds()
     while (mutant := pipe.recv()) is not None:
         try:

@@ -31,6 +31,10 @@ MORE_PROCESSORS = 1.3
 HIDDEN_SHARE = 0.5
 HIDDEN_SECONDS = 3e-4
 CLOCK_FACTOR = 2.0
+CLOCK_SECONDS = 2e-5
+LEAST_PAIRS, MOST_PAIRS = 3, 10
+"""Pairs of samples on the judge's clock: all of the most have to speak against the candidate."""
+
 DISTURBED_FACTOR = 1.8
 DISTURBED_SECONDS = 3e-5
 
@@ -56,6 +60,37 @@ class Flag:
 
 
 @dataclass
+class Crossed:
+    """Samples of few and of many calls in turn, by the judge's clock alone.
+
+    What both have in common, the way of the request above all, cancels in their difference.
+    """
+
+    more: int
+    pairs: list[tuple[float, float]] = field(default_factory=list)
+
+    def longer(self, claimed: float) -> list[bool]:
+        """For each pair: do the additional calls take much longer than is claimed?"""
+        limit = (CLOCK_FACTOR * claimed + CLOCK_SECONDS) * self.more
+        return [many - few > limit for few, many in self.pairs]
+
+    def enough(self, claimed: float) -> bool:
+        """Whether further pairs could not change anything."""
+        if len(self.pairs) < LEAST_PAIRS:
+            return False
+        return len(self.pairs) >= MOST_PAIRS or not all(self.longer(claimed))
+
+    @property
+    def per_call(self) -> float | None:
+        """Seconds of one call."""
+        if not self.pairs:
+            return None
+        few = min(pair[0] for pair in self.pairs)
+        many = min(pair[1] for pair in self.pairs)
+        return max(0.0, many - few) / self.more
+
+
+@dataclass
 class Watched:
     """What was seen of a row beside its times."""
 
@@ -66,8 +101,8 @@ class Watched:
     late: int = 0
     #: seconds of one call of the reference in a process without a candidate
     clean: list[float] = field(default_factory=list)
-    #: (calls, seconds on the judge's clock) of samples of N and of 2N calls
-    crossed: list[tuple[int, float]] = field(default_factory=list)
+    #: samples of N and of 2N calls on the judge's clock
+    crossed: Crossed | None = None
     #: processor time and wall clock of the candidate's process over the whole row
     busy: float = 0.0
     wall: float = 0.0
@@ -117,20 +152,6 @@ def _unseen(pair: tuple[Sample, Sample]) -> float:
     return counted.judge_seconds - counted.seconds
 
 
-def judged_per_call(crossed: Sequence[tuple[int, float]]) -> tuple[float, float] | None:
-    """Seconds of one call by the judge's clock alone, and how sure that is.
-
-    The difference between samples of N and of 2N calls: what both have in common cancels.
-    """
-    sizes = sorted({calls for calls, _ in crossed})
-    if len(sizes) != 2:
-        return None
-    few, many = (sorted(s for c, s in crossed if c == size) for size in sizes)
-    more = sizes[1] - sizes[0]
-    spread = (few[len(few) // 2] - few[0]) + (many[len(many) // 2] - many[0])
-    return max(0.0, many[0] - few[0]) / more, spread / more
-
-
 def _clock(series: Series, seen: Watched) -> list[Flag]:
     claimed = float(np.median(series.per_call(CANDIDATE)))
     hidden = hidden_seconds(series)
@@ -138,10 +159,10 @@ def _clock(series: Series, seen: Watched) -> list[Flag]:
     if hidden > HIDDEN_SECONDS + HIDDEN_SHARE * own:
         text = f"{hidden * 1e3:.3g} ms of each sample do not show on the process's own clock"
         return [Flag(Kind.CLOCK, text)]
-    judged = judged_per_call(seen.crossed)
-    if judged is not None and judged[0] > CLOCK_FACTOR * claimed + judged[1] + 1e-5:
+    crossed = seen.crossed
+    if crossed is not None and len(crossed.pairs) >= MOST_PAIRS and all(crossed.longer(claimed)):
         text = (
-            f"a call takes {judged[0] * 1e3:.3g} ms by the judge's clock and "
+            f"a call takes {(crossed.per_call or 0.0) * 1e3:.3g} ms by the judge's clock and "
             f"{claimed * 1e3:.3g} ms by that of the process"
         )
         return [Flag(Kind.CLOCK, text)]

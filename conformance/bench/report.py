@@ -116,6 +116,7 @@ def _sweep(one: Mapping[str, Any]) -> dict[str, str]:
         "axis": one["axis"],
         "range": f"{sizes[0]} to {sizes[-1]}" if sizes else "",
         "time": _exponent(one["time_exponent"]),
+        "reference": _exponent(one["reference_exponent"]),
         "model": "" if one["model_exponent"] is None else f"{one['model_exponent']:.2f}",
         "memory": _exponent(one["memory_exponent"]) or "below what can be seen",
         "peak": f"{max(one['peak_bytes'], default=0) / 2**20:.1f} MiB",

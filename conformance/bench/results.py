@@ -98,6 +98,7 @@ class Sweep:
     peaks: list[int] = field(default_factory=list)
     model_seconds: list[float] = field(default_factory=list)
     time_exponent: Interval | None = None
+    reference_exponent: Interval | None = None
     model_exponent: float | None = None
     memory_exponent: Interval | None = None
     kept_bytes: float = 0.0
@@ -117,6 +118,7 @@ class Sweep:
             "peak_bytes": self.peaks,
             "model_seconds": self.model_seconds,
             "time_exponent": _interval(self.time_exponent),
+            "reference_exponent": _interval(self.reference_exponent),
             "model_exponent": self.model_exponent,
             "memory_exponent": _interval(self.memory_exponent),
             "kept_bytes_per_call": self.kept_bytes,

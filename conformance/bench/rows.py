@@ -17,7 +17,7 @@ from conformance.bench.check import (
     gradient_names,
     peek_differs,
 )
-from conformance.bench.honesty import Watched, flags, judged_per_call
+from conformance.bench.honesty import Crossed, Watched, flags
 from conformance.bench.inputs import Pool, float_names, seeds
 from conformance.bench.process import CANDIDATE, FUSED, REFERENCE, BenchWorker, Lost, Sample
 from conformance.bench.results import ABSENT, FLAGGED, MEASURED, Row
@@ -37,9 +37,6 @@ SCREENED = 0.12
 """Share of the candidate's samples whose results are compared, at random."""
 
 LEAST_SCREENED, MOST_SCREENED = 3, 10
-CROSSED = 6
-"""Samples of N and of 2N calls each, on the judge's clock."""
-
 LEAST_BLOCKS = 5
 """With fewer than these there is no interval to speak of."""
 
@@ -213,10 +210,14 @@ class Measurement:
     def _cross_check(self, series: Series) -> None:
         """Samples of N and 2N calls on the judge's clock; the same inputs are laid out for both."""
         many = series.count
-        for _ in range(CROSSED):
-            for calls in (many, many // 2):
-                sample = self.timer.sample(CANDIDATE, calls=calls)
-                self.seen.crossed.append((calls, sample.judge_seconds))
+        claimed = float(np.median(series.per_call(CANDIDATE)))
+        crossed = self.seen.crossed = Crossed(many - many // 2)
+        while not crossed.enough(claimed):
+            few, all_of_them = (
+                self.timer.sample(CANDIDATE, calls=calls).judge_seconds
+                for calls in (many // 2, many)
+            )
+            crossed.pairs.append((few, all_of_them))
 
     # -- judging ---------------------------------------------------------------------------------
 
@@ -244,8 +245,7 @@ class Measurement:
         if FUSED in pairs and REFERENCE in pairs:
             row.reference_to_fused = ratio(pairs[REFERENCE], pairs[FUSED])
         row.noise = noise(pairs[CANDIDATE])
-        judged = judged_per_call(self.seen.crossed)
-        row.judge_seconds = judged[0] if judged else None
+        row.judge_seconds = self.seen.crossed.per_call if self.seen.crossed else None
         self._add_model(cost, ceiling)
         self._add_notes(series)
 

@@ -27,6 +27,8 @@ from typing import Any
 #: random numbers in the pool from which inputs are cut, and the places where a cut may start
 POOL = 1 << 20
 PLACES = 1 << 16
+#: parameters of glibc's mallopt
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 #: what starting work on a GPU and waiting for it may cost beside the work
 HOST_SECONDS = 1e-3
 MASK = (1 << 64) - 1
@@ -202,6 +204,7 @@ class Bench:
             for name, (wanted, texts) in config["bench"]["others"].items()
         }
         self._watched = list(self._present())
+        keep_freed_memory()
         self.executor: Any = None
         self.slots: list[Slot] = []
         self.outputs: list[Any] = []
@@ -508,6 +511,18 @@ class Bench:
         for first, end, at in pieces(flat.numel(), place):
             source = self.pool[at : at + end - first]
             self.torch.mul(source, factor, out=flat[first:end])
+
+
+def keep_freed_memory() -> None:
+    """Tells the allocator of the C library to keep what is freed for the next call.
+
+    Giving it back and getting it again makes the system clear every page anew: calls of one and the
+    same function then take twice as long or not, depending on what was freed in which order.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        library = ctypes.CDLL(None)
+        library.mallopt(M_MMAP_THRESHOLD, 1 << 30)
+        library.mallopt(M_TRIM_THRESHOLD, 1 << 30)
 
 
 class ProcessMemory:

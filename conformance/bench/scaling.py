@@ -1,29 +1,29 @@
 """How time and memory grow: one size is swept, the others stay.
 
-Only the candidate is timed. Its exponent is compared with that of the cost model over the measured
-ceilings on the same points, so that what does not grow yet (the cost of a call) does not count as a
-finding unless the candidate grows faster than the work does.
+The candidate's exponent is told beside those of the reference and of the cost model over the
+measured ceilings, on the same points. Growing faster than the work is a finding only where the
+reference does not: where arrays outgrow a cache, everybody's time does that.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from conformance.bench.inputs import seeds
-from conformance.bench.process import CANDIDATE, BenchWorker, Lost
+from conformance.bench.process import CANDIDATE, REFERENCE, BenchWorker, Lost
 from conformance.bench.results import Sweep
 from conformance.bench.rows import Bench, Format
-from conformance.bench.statistics import exponent
+from conformance.bench.statistics import Interval, exponent
 from conformance.bench.timing import Asked
 from conformance.bench.workload import FORWARD, Workload
 
 STEEPER = 0.3
 """So much above the model's exponent, with all of the interval, is a finding."""
 
-QUADRATIC = 1.6
-"""Memory that grows faster than this along a size is held against the sequence squared."""
+QUADRATIC = 1.5
+"""Memory that grows faster than this along the sequence grows with its square."""
 
 COUNTED_BYTES = 2 << 20
 """Peaks below this are lost in what the allocator keeps for itself."""
@@ -39,6 +39,7 @@ class Point:
 
     size: int
     times: tuple[float, ...]
+    reference: tuple[float, ...]
     peak: int
     model_seconds: float
     kept: float
@@ -66,19 +67,21 @@ def _point(
     asked = Asked(workload, workload.at(**{axis: size}), FORWARD, fmt.pool.dtype)
     worker = bench.worker
     asked.prepare(worker, 2)
-    times = _times(worker, seconds)
+    times = _times(worker, CANDIDATE, seconds / 2)
+    reference = _times(worker, REFERENCE, seconds / 2)
     asked.prepare(worker, KEPT_CALLS)
     peak, kept, how = worker.memory(CANDIDATE, seeds(KEPT_CALLS))
     cost = workload.cost(asked.sizes, asked.itemsize, FORWARD)
-    return Point(size, times, peak, bench.ceilings[fmt.label].seconds(cost), kept, how)
+    best = bench.ceilings[fmt.label].seconds(cost)
+    return Point(size, times, reference, peak, best, kept, how)
 
 
-def _times(worker: BenchWorker, seconds: float) -> tuple[float, ...]:
+def _times(worker: BenchWorker, who: str, seconds: float) -> tuple[float, ...]:
     """Seconds of one call in several samples; the first ones are for warming up."""
     for _ in range(2):
-        first = worker.sample(CANDIDATE, seeds(2), 2).per_call
+        first = worker.sample(who, seeds(2), 2).per_call
     repeats = max(3, min(REPEATS * 4, int(seconds / max(4 * first, 1e-3))))
-    return tuple(worker.sample(CANDIDATE, seeds(2), 2).per_call for _ in range(repeats))
+    return tuple(worker.sample(who, seeds(2), 2).per_call for _ in range(repeats))
 
 
 def fill(found: Sweep, points: Sequence[Point]) -> None:
@@ -91,13 +94,8 @@ def fill(found: Sweep, points: Sequence[Point]) -> None:
         found.reason = found.reason or "too few points"
         return
     found.memory_how = points[0].how
-    # the faster half of the times of a point: disturbances take time and never give any
-    best = [
-        (point.size, seconds)
-        for point in points
-        for seconds in sorted(point.times)[: (len(point.times) + 1) // 2]
-    ]
-    found.time_exponent = exponent([size for size, _ in best], [s for _, s in best])
+    found.time_exponent = _exponent({point.size: point.times for point in points})
+    found.reference_exponent = _exponent({point.size: point.reference for point in points})
     found.model_exponent = exponent(found.sizes, found.model_seconds).value
     counted = [(point.size, point.peak) for point in points if point.peak >= COUNTED_BYTES]
     if len(counted) >= 3:
@@ -106,17 +104,34 @@ def fill(found: Sweep, points: Sequence[Point]) -> None:
     found.findings = list(_findings(found, points))
 
 
+def _quadratic(memory: Interval) -> bool:
+    """More than linear beyond doubt, and nearer to the square."""
+    return memory.value > QUADRATIC and memory.low > (1.0 + QUADRATIC) / 2
+
+
+def _exponent(times: Mapping[int, Sequence[float]]) -> Interval:
+    """From the faster half of the times of each point: disturbances take time and never give any."""
+    best = [
+        (size, seconds)
+        for size, listed in times.items()
+        for seconds in sorted(listed)[: (len(listed) + 1) // 2]
+    ]
+    return exponent([size for size, _ in best], [seconds for _, seconds in best])
+
+
 def _findings(found: Sweep, points: Sequence[Point]) -> list[str]:
     told = []
-    time, memory = found.time_exponent, found.memory_exponent
+    time, memory, model = found.time_exponent, found.memory_exponent, found.model_exponent
+    reference = found.reference_exponent
     assert time is not None
-    assert found.model_exponent is not None
-    if time.low > found.model_exponent + STEEPER:
+    assert reference is not None
+    assert model is not None
+    if time.low > max(model, reference.high) + STEEPER:
         told.append(
-            f"time grows like {found.axis}^{time.value:.2f}, the work like "
-            f"{found.axis}^{found.model_exponent:.2f}"
+            f"time grows like {found.axis}^{time.value:.2f}, that of reference_impl like "
+            f"{found.axis}^{reference.value:.2f}, the work like {found.axis}^{model:.2f}"
         )
-    if memory is not None and found.axis == "sequence" and memory.low > QUADRATIC:
+    if memory is not None and found.axis == "sequence" and _quadratic(memory):
         told.append(
             f"memory grows like {found.axis}^{memory.value:.2f}: the whole matrix of scores is held"
         )

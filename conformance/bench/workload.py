@@ -95,7 +95,7 @@ def weight(*shape: int, scale: float = 1.0) -> Floats:
 def at_unit_scale(fan_in: int) -> float:
     """The power of two nearest to 1 / sqrt(fan_in): exact in every format."""
     scale = 1.0
-    while scale * scale * fan_in > 1.5:
+    while scale * scale * fan_in > 2.0:
         scale /= 2
     return scale
 

@@ -26,7 +26,7 @@ from conformance.candidate.messages import (
     Reply,
     Use,
 )
-from conformance.candidate.worker import PREFIX
+from conformance.candidate.worker import MAX_GRADED_BYTES, PREFIX
 from conformance.numerics.tensors import DTYPES
 
 if TYPE_CHECKING:
@@ -218,6 +218,8 @@ def _check_reply(reply: Reply, call: Call | ModuleCall) -> None:
     wanted = max(1, call.repeat) if isinstance(call, Call) else int(bool(call.inputs))
     if len(reply.outputs) != wanted:
         raise MalformedFrame(f"{len(reply.outputs)} outputs instead of {wanted}")
+    if any(output.nbytes > MAX_GRADED_BYTES for output in reply.outputs):
+        raise MalformedFrame("an output that is larger than any answer")
     if reply.outputs and reply.outputs[0].dtype != _TORCH_NAMES.get(reply.dtype):
         raise MalformedFrame("an output of another dtype than it says")
     if isinstance(call, Call) and call.wrt and set(reply.gradients) != set(call.wrt):

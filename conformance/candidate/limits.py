@@ -81,7 +81,7 @@ class Limits:
     #: kept of what one call prints; the middle is cut out
     output_bytes: int = 64 * 1024
     #: what the tensors of one answer may take; a benchmark reads larger ones
-    answer_bytes: int = 64 << 20
+    answer_bytes: int = 16 << 20
     #: for everything together, from the first import to the last call
     total_seconds: float = 3600.0
     #: processes at the same time, the candidate's own included

@@ -32,7 +32,7 @@ from conformance.candidate.link import Ended, Link, TimedOut, TooManyProcesses, 
 from conformance.candidate.messages import Call, Description, ModuleCall, Observe, Outcome, Reply
 from conformance.candidate.sandbox import NONE, Ladder, Sandbox
 from conformance.candidate.scratch import Scratch
-from conformance.candidate.view import suite_folders, view_of
+from conformance.candidate.view import View, suite_folders, view_of
 from conformance.errors import ConformanceError, LoadError, UsageError
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ class Worker:
         self._hidden = tuple(hidden)
         self._folder: Scratch | None = None
         self._ladder: Ladder | None = None
+        self._view: View | None = None
         self._sandbox: Sandbox = NONE
         self._link: Link | None = None
         self._description: Description | None = None
@@ -124,14 +125,16 @@ class Worker:
             user_site=site,
             hidden=self._hidden,
         )
+        self._view = view
         environment = limits.environment(self.device, scratch)
         return Ladder(self._mode, view, self._python, environment, self.limits.file_bytes)
 
     def hides(self, path: Path) -> bool:
         """Whether a sandbox keeps the candidate from reading what lies there."""
-        self.start()
-        view = self._ladder.view if self._ladder is not None else None
-        return self._sandbox.files and view is not None and not view.shows(path)
+        if self._view is None:
+            self.start()
+        assert self._view is not None
+        return self._sandbox.files and not self._view.shows(path)
 
     def close(self) -> None:
         """Ends the process and everything it started, and removes its temporary folder."""

@@ -19,7 +19,8 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from conformance.candidate import confine
@@ -94,18 +95,19 @@ class Ladder:
 
     def _climb_down(self) -> Iterator[Sandbox]:
         if self.mode == "off":
-            yield Sandbox(**{**vars(NONE), "words": ("no sandbox (--sandbox off)",)})
+            yield replace(NONE, words=("no sandbox (--sandbox off)",))
             return
         if LINUX:
-            for sandbox in (*self._bubblewraps(), *self._others()):
+            for sandbox in chain(self._bubblewraps(), self._others()):
                 if (self.mode == "auto" or sandbox.whole) and self._works(sandbox):
-                    yield sandbox
+                    over = tuple(f"nothing stronger: {reason}" for reason in self.reasons)
+                    yield replace(sandbox, words=(*sandbox.words, *over))
         else:
             self.reasons.append(f"there is none for {sys.platform}")
         why = "; ".join(self.reasons)
         if self.mode == "require":
             raise SandboxError(f"--sandbox require: no sandbox works here ({why}); {HELP}")
-        yield Sandbox(**{**vars(NONE), "words": (f"no sandbox: {why}",)})
+        yield replace(NONE, words=(f"no sandbox: {why}",))
 
     def _works(self, sandbox: Sandbox) -> bool:
         """Does the interpreter start in it, and can it read the submission?"""

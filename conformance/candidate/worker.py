@@ -65,8 +65,8 @@ MAX_MESSAGE = 1000
 MAX_TRACEBACK_FRAMES = 12
 MAX_OUTPUT_BYTES = 256 << 20
 #: of one graded answer and of all that is sent with it; honest ones take a quarter of a megabyte
-MAX_GRADED_BYTES = 16 << 20
-MAX_BODY_BYTES = 64 << 20
+MAX_GRADED_BYTES = 4 << 20
+MAX_BODY_BYTES = 16 << 20
 
 Header = dict[str, Any]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from conformance.adapters import COURSE_FUNCTIONS, OPTIONAL_FUNCTIONS
@@ -80,6 +81,11 @@ class WatchingCaller:
         """What was loaded; see `Worker.describe`."""
         described: Description = self.caller.describe()
         return described
+
+    def hides(self, path: Path) -> bool:
+        """Whether the candidate is kept from reading what lies there; see `Worker.hides`."""
+        hides = getattr(self.caller, "hides", None)
+        return hides is not None and bool(hides(path))
 
     def close(self) -> None:
         """End the candidate's process, where there is one."""

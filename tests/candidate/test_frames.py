@@ -183,7 +183,37 @@ def test_control_characters_do_not_reach_a_terminal() -> None:
     assert frames.clean("a\x1b[31mb\nc\td\udcff") == "a\ufffd[31mb\nc\td\ufffd"
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("::add-mask::x", ": :add-mask::x"),
+        ("x\n  ::a-token::", "x\n  : :a-token::"),
+        ("cut off:x::error file=y::z", "cut off:x: :error file=y::z"),
+        ("a ##[group]b", "a # #[group]b"),
+        ("##vso[task.complete result=Succeeded;]", "# #vso[task.complete result=Succeeded;]"),
+        ("torch::jit, a :: b, # [x]", "torch::jit, a :: b, # [x]"),
+    ],
+)
+def test_commands_do_not_reach_the_log_of_a_ci_system(text: str, shown: str) -> None:
+    assert frames.clean(text) == shown
+
+
+def test_an_output_larger_than_any_answer_is_malformed() -> None:
+    large = np.zeros(worker.MAX_GRADED_BYTES // 4 + 1, dtype=np.float32)
+    parts = {"o0": large, "g0": X}
+    body = worker.pack([(n, "F32", a.shape, a.tobytes()) for n, a in parts.items()])
+    with pytest.raises(MalformedFrame, match="larger than any answer"):
+        frames.decode_reply(ANSWER, body, CALL)
+
+
 # -- the stream ----------------------------------------------------------------------------------
+
+
+def test_a_body_that_is_announced_too_long_is_not_read() -> None:
+    stream = io.BytesIO(frames.join({"a": 1}, bytes(100)))
+    with pytest.raises(MalformedFrame, match="too long"):
+        frames.read_frame(stream, 99)
+    assert stream.tell() == worker.PREFIX.size
 
 
 def test_frames_are_read_one_by_one() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import time
@@ -10,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.candidate import limits
+from conformance.candidate import limits, worker
+from conformance.candidate.link import put_script
 from conformance.errors import UsageError
 
 
@@ -110,3 +112,21 @@ def test_a_busy_process_is_runnable_and_a_sleeping_one_is_not() -> None:
     assert states == {"busy": (True, True), "asleep": (False, False)}
     assert not limits.runnable(process.pid)
     assert limits.processor_seconds(process.pid) == 0.0
+
+
+def test_the_worker_is_written_anew_whatever_lies_there(tmp_path: Path) -> None:
+    scratch, victim = tmp_path / "scratch", tmp_path / "victim"
+    victim.write_text("precious", "utf-8")
+    wanted = Path(worker.__file__).read_bytes()
+    scratch.mkdir()
+    (scratch / "worker.py").symlink_to(victim)
+    assert put_script(scratch).read_bytes() == wanted
+    (scratch / "worker.py").unlink()
+    (scratch / "worker.py").mkdir()
+    assert put_script(scratch).read_bytes() == wanted
+    shutil.rmtree(scratch)
+    scratch.symlink_to(tmp_path)
+    assert put_script(scratch).read_bytes() == wanted
+    assert not scratch.is_symlink()
+    assert not (tmp_path / "worker.py").exists()
+    assert victim.read_text("utf-8") == "precious"

@@ -282,6 +282,8 @@ def test_open_files_are_bounded(place: Place) -> None:
 
 
 def test_processes_are_bounded(place: Place) -> None:
+    if place.kind in ("namespaces", "landlock"):
+        return  # the same watch, and the keeper that is there without any sandbox
     reply = place.ask(
         "import subprocess, time\n"
         "for _ in range(20): subprocess.Popen(['/usr/bin/sleep', '600'])\ntime.sleep(60)"
@@ -398,8 +400,9 @@ def test_a_broken_bubblewrap_is_passed_over(
     (tmp_path / "bwrap").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     found = ladder("auto", folder, tmp_path)
-    assert found.take().name in ("Landlock", "none")
-    assert any("bubblewrap does not work here" in reason for reason in found.reasons)
+    taken = found.take()
+    assert taken.name in ("Landlock", "none")
+    assert any("bubblewrap does not work here" in word for word in taken.words)
 
 
 def test_required_and_not_there(

@@ -192,9 +192,15 @@ def test_values_gradients_and_layouts(worker: Worker) -> None:
 
 
 def test_large_tensors_come_through(worker: Worker) -> None:
-    value = np.arange(1 << 22, dtype=np.float32)
+    value = np.arange(1 << 20, dtype=np.float32)
     reply = worker.call(Call("run_print", {"x": value}))
     np.testing.assert_array_equal(reply.outputs[0], value)
+
+
+def test_tensors_larger_than_any_answer_are_not_sent(worker: Worker) -> None:
+    reply = worker.call(Call("run_print", {"x": np.zeros((1 << 20) + 1, dtype=np.float32)}))
+    assert reply.outcome is Outcome.FAILED
+    assert "a tensor of the shape (1048577,), more than can be sent" in reply.message
 
 
 def test_module_call(worker: Worker) -> None:

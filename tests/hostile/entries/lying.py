@@ -202,9 +202,16 @@ def attack(right, *given):
 """,
     ),
     Entry(
-        "a-tensor-of-200-megabytes",
+        "a-tensor-of-4-megabytes",
         "returns a tensor that is just small enough to be sent",
         Holds("failed"),
+        code="import torch\n\n\ndef attack(right, *given):\n    return torch.zeros(1 << 20)\n",
+        alone=True,
+    ),
+    Entry(
+        "a-tensor-of-200-megabytes",
+        "returns a tensor that is larger than any answer",
+        Holds("failed", "more than can be sent"),
         code="import torch\n\n\ndef attack(right, *given):\n    return torch.zeros(50 << 20)\n",
         alone=True,
     ),
