@@ -35,7 +35,7 @@ def _ratios(document: Document) -> Plot | None:
         rows=[row["id"] for row in rows],
         upright=1.0,
     )
-    for offset, (who, label, style) in zip((-0.12, 0.12), kinds, strict=True):
+    for offset, (who, label, style) in zip((-0.2, 0.2), kinds, strict=True):
         shown = [(n, row["ratios"][who]) for n, row in enumerate(rows) if who in row["ratios"]]
         plot.series.append(
             Series(

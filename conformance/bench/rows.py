@@ -40,6 +40,9 @@ LEAST_SCREENED, MOST_SCREENED = 3, 10
 LEAST_BLOCKS = 5
 """With fewer than these there is no interval to speak of."""
 
+BUSY = 1.5
+"""Median over fastest from which on a machine counts as busy."""
+
 TOO_FEW = "too slow, or the machine too busy, for the time there was"
 
 CONTESTANTS = (CANDIDATE, REFERENCE, FUSED)
@@ -274,6 +277,12 @@ class Measurement:
         if len(series.blocks) < self.effort.min_blocks:
             row.notes.append(f"only {len(series.blocks)} blocks in the time there was")
         row.notes += [f"{who}: {why}" for who, why in series.absent.items()]
+        busy = [who for who, times in row.times.items() if times["median"] > BUSY * times["min"]]
+        if busy:
+            row.notes.append(
+                f"the machine was busy: half of the samples of {', '.join(busy)} took more than "
+                f"{BUSY:g} times as long as the fastest; longer calls suffer more from that"
+            )
         if self.asked.which == BOTH:
             row.notes += self._missing_gradients()
         if row.noise is not None and not row.noise.holds(1.0):

@@ -521,7 +521,8 @@ def keep_freed_memory() -> None:
     """
     with contextlib.suppress(OSError, AttributeError):
         library = ctypes.CDLL(None)
-        library.mallopt(M_MMAP_THRESHOLD, 1 << 30)
+        if not library.mallopt(M_MMAP_THRESHOLD, 1 << 30):
+            library.mallopt(M_MMAP_THRESHOLD, 1 << 25)  # the most that older versions take
         library.mallopt(M_TRIM_THRESHOLD, 1 << 30)
 
 

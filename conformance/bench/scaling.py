@@ -110,7 +110,7 @@ def _quadratic(memory: Interval) -> bool:
 
 
 def _exponent(times: Mapping[int, Sequence[float]]) -> Interval:
-    """From the faster half of the times of each point: disturbances take time and never give any."""
+    """From the faster half of the times of each point: disturbances only ever take time."""
     best = [
         (size, seconds)
         for size, listed in times.items()

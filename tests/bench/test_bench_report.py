@@ -49,7 +49,7 @@ def square(size: float) -> tuple[float, ...]:
 def sweep() -> Sweep:
     """Attention that holds the scores and leaves memory behind."""
     found = Sweep("scaled_dot_product_attention", "forward", "float32", "sequence")
-    sizes = (128, 256, 512, 1024)
+    sizes = (512, 1024, 2048, 4096)
     fill(
         found,
         [

@@ -91,7 +91,7 @@ class Entry:
     @property
     def only_boxed(self) -> bool:
         """Whether the protection exists only with the sandbox."""
-        return self.boxed is not None and self.boxed != self.plain
+        return self.boxed is not None and self.boxed != self.plain and not self.honest
 
     @property
     def attacks(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from markdown_it import MarkdownIt
 
-from .catalogue import CODES, WHOLE_RUN, WITNESSES, Arrangement, Entry
+from .catalogue import BOXED, CODES, WHOLE_RUN, WITNESSES, Arrangement, Entry
 from .world import MOST_TEXT, SECRET, Seen
 
 MOST_MEMORY = 700
@@ -65,6 +65,8 @@ def _of_the_run(arrangement: Arrangement, seen: Seen, report: Any) -> Iterator[s
     if seen.memory > MOST_MEMORY:
         yield f"the judge took {seen.memory:.0f} MiB"
     yield from _of_the_terminal(seen)
+    if seen.mode == BOXED and arrangement.entries[0].command == "grade":
+        yield from _of_the_gate(seen)
     if seen.code == CODES["killed"]:
         return
     yield from _of_the_reports(seen, report)
@@ -86,6 +88,16 @@ def _of_the_terminal(seen: Seen) -> Iterator[str]:
         yield f"a workflow command on the terminal: {seen.out[found.start() :][:80]!r}"
     if SECRET in seen.out:
         yield "a secret on the terminal"
+
+
+def _of_the_gate(seen: Seen) -> Iterator[str]:
+    """The line of --gate stands once, at the end, and agrees with the exit code."""
+    lines = seen.out.strip().splitlines()
+    gates = [line for line in lines if line.startswith("GATE: ")]
+    if gates != lines[-1:]:
+        yield f"lines of the gate: {gates}"
+    elif gates[0].startswith("GATE: PASS") != (seen.code == 0):
+        yield f"exit code {seen.code} and {gates[0][:60]!r}"
 
 
 def _of_the_reports(seen: Seen, report: Any) -> Iterator[str]:

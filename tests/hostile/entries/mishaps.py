@@ -90,6 +90,7 @@ ENTRIES = [
         "import logging\nlogging.basicConfig(filename='run.log', level=0)\n"
         "logging.warning('loaded')\n",
         FINE,
+        boxed=Holds("not loaded", "run.log"),
     ),
     mishap(
         "missing-package",

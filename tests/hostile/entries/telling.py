@@ -155,9 +155,10 @@ def attack(right, *given):
     Entry(
         "names-of-components",
         "declares components whose names hold escapes, markup and commands",
-        Holds("refused", "the components are"),
+        Holds(("refused", "failed")),
         files={
-            "adapters.py": 'COMPONENTS = ["\\x1b[2J\\n::error::x", "</details><script>"]\n'
+            "adapters.py": "from honest import run_softmax\n\n"
+            'COMPONENTS = ["\\x1b[2J\\n::error::x", "</details><script>"]\n'
             "\n\ndef run_silu(in_features):\n    return in_features\n"
         },
         as_declared=True,
