@@ -88,8 +88,13 @@ def words_of(command: str, places: Mapping[str, Any]) -> list[str]:
 
 
 def heed_interrupts() -> None:
-    """In the new process: Ctrl-C works there even if these tests run in the background."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """In the new process: signals that end it work even if these tests run in the background.
+
+    There Ctrl-C and Ctrl-\\ are ignored, and under nohup the end of the terminal is as well.
+    """
+    for name in ("SIGINT", "SIGHUP", "SIGQUIT"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
 
 
 def run(

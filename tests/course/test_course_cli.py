@@ -87,11 +87,13 @@ def test_a_submission_that_cannot_be_loaded_and_forges_commands(tmp_path: Path) 
     (error,) = ElementTree.parse(tmp_path / "j.xml").getroot().iter("error")
     assert "cannot be loaded" in error.attrib["message"]
     assert "Candidate failure" in found["output"]
-    # whatever the submission says stands between the command that stops all others and its end
+    # whatever the submission says stands between the command that stops all others and its end,
+    # and is no command any more where it is shown
     first = re.fullmatch("::stop-commands::([0-9a-f]{32})", done.lines[0])
     assert first is not None
     inside, _, after = done.out.partition(f"\n::{first[1]}::\n")
-    assert FORGED in inside
+    assert FORGED not in done.out
+    assert FORGED.partition("complete::")[2] in inside
     commands = [line for line in after.splitlines() if line.lstrip().startswith("::")]
     assert len(commands) == 1
     assert commands[0].startswith("::error title=conformance%3A error::Nothing was graded")

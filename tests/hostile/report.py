@@ -21,7 +21,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from hostile.catalogue import BOXED, MODES, PLAIN, Arrangement, Entry, arranged, load
 from hostile.judging import complaints, problems
 from hostile.world import ROOT, Seen, can_box, observe
-from tabulate import tabulate
 
 PAGE = ROOT / "reports" / "security.md"
 
@@ -70,11 +69,9 @@ def page(entries: list[Entry], runs: dict[str, Tried]) -> str:
     for entry in entries:
         cells = [_cell(entry, runs.get(mode), mode) for mode in MODES]
         rows.append([f"`{entry.name}`", entry.does, *cells, "yes" if entry.only_boxed else ""])
-    table = tabulate(
-        rows,
-        ["submission", "what it does", "without a sandbox", "with bubblewrap", "sandbox only"],
-        tablefmt="github",
-    )
+    names = ["submission", "what it does", "without a sandbox", "with bubblewrap", "sandbox only"]
+    lines = [names, ["---"] * len(names), *rows]
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     defects = [
         f"- `{entry.name}` ({mode}): {text}."
         for entry in entries

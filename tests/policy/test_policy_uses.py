@@ -182,11 +182,11 @@ RAN = {
     "in another file": (
         "silu",
         """
-        from parts.activation import silu
+        from own_layers.activation import silu
         def run_silu(in_features):
             return silu(in_features)
         """,
-        ["torch.nn.functional.silu parts/activation.py:3"],
+        ["torch.nn.functional.silu own_layers/activation.py:3"],
     ),
     "a module": (
         "silu",
@@ -319,7 +319,7 @@ ACTIVATION = "import torch.nn.functional as F\ndef silu(x):\n    return F.silu(x
 @pytest.mark.parametrize("case", RAN)
 def test_what_runs_is_seen(case: str, look: Look) -> None:
     component, source, expected = RAN[case]
-    files = {"parts/activation.py": ACTIVATION} if case == "in another file" else {}
+    files = {"own_layers/activation.py": ACTIVATION} if case == "in another file" else {}
     if case == "a library that has it ready":
         # the package is the submission's own here, so it is not the library of that name
         files["xformers.py"] = LIBRARY

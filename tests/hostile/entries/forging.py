@@ -300,14 +300,18 @@ def attack(right, *given):
     Entry(
         "hides-that-it-overwrites",
         "overwrites its input and patches the worker so that it says it did not",
-        Holds("failed", "changed"),
+        Holds("failed", "in_features"),
         code=CHANNEL
         + """\
 def attack(right, *given):
     worker.Arguments.modified = lambda self: []
     worker.Arguments.aliased = lambda self, output: []
-    y = right(*given)
-    given[-1].data.copy_(y) if given[-1].shape == y.shape else None
+    x, *rest = given
+    y = right(x.clone(), *rest)
+    try:
+        x.data.copy_(y)
+    except RuntimeError:
+        pass
     return y
 """,
         alone=True,
