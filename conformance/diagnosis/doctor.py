@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from conformance.diagnosis.catalogue import Fault, wrong
 from conformance.diagnosis.conditions import condition
 from conformance.diagnosis.match import Hypothesis, Match
 from conformance.diagnosis.observe import LARGEST, LARGEST_FAILING, Observation, observe, pool
-from conformance.diagnosis.search import fitting, narrowed, pairs, singles, used_pieces
+from conformance.diagnosis.search import expressible, fitting, narrowed, pairs, singles, used_pieces
 from conformance.diagnosis.stale import stale_arguments
 from conformance.errors import InternalError
 from conformance.golden.load import GoldenStore
@@ -225,8 +225,30 @@ class Doctor:
             hypothesis = Hypothesis((), wrong(chart.owner.oracle, pieces))
             if fitting([hypothesis], chart.owner, observations):
                 found = self._named(self.chart(part), None)
-                told = words.part(chart.owner, part, found)
+                told = words.part(part, found)
                 chart.built_on.append((hypothesis, told))
+                return told
+        return self._beside_parts(chart, observations, broken)
+
+    def _beside_parts(
+        self, chart: Chart, observations: list[Observation], broken: Sequence[Component]
+    ) -> Diagnosis | None:
+        """A part that is wrong by itself, and a mistake of the component's own beside it."""
+        own = [f for f in expressible(chart.owner) if f.component == chart.owner.name]
+        for part in broken:
+            asked = self._own(part)
+            matches = fitting(
+                (
+                    Hypothesis((f,), wrong(chart.owner.oracle, {**f.pieces, part.name: asked}))
+                    for f in own
+                    if part.name not in f.pieces and f.visible != "gradient"
+                ),
+                chart.owner,
+                observations,
+            )
+            if matches:
+                told = words.beside(chart.owner, part, matches)
+                chart.built_on.append((matches[0].hypothesis, told))
                 return told
         return None
 
@@ -311,6 +333,8 @@ def _numbers(value: Any) -> Any:
     """An argument of a definition as one of a call."""
     if isinstance(value, Array):
         return np.asarray(value.value).astype(value.format.numpy)
+    if isinstance(value, Mapping):
+        return {key: _numbers(entry) for key, entry in value.items()}
     return value
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from conformance.diagnosis.observe import Observation
-from conformance.numerics.dtypes import FORMATS
+from conformance.numerics.dtypes import FORMATS, is_float
 
 CLOSE = 1e-3
 """Two numbers are taken for the same, in looking for a pattern, up to this relative difference."""
@@ -40,12 +40,60 @@ def pattern(wrong: Sequence[Observation]) -> str:
     pairs = [(got, right) for got, right in pairs if got.shape == right.shape]
     if not pairs:
         return ""
-    alike = all(_same(got, right) for got, right in pairs)
-    for found in (_precision,) if alike else _PATTERNS:
+    if all(_same(got, right) for got, right in pairs):
+        return _first((_precision,), pairs, wrong) or _beyond(wrong)
+    return (
+        _first(_PLAIN, pairs, wrong)
+        or _beyond(wrong)
+        or _first((_scattered, _precision), pairs, wrong)
+    )
+
+
+def _first(
+    patterns: Sequence[Pattern], pairs: Sequence[tuple[Any, Any]], wrong: Sequence[Observation]
+) -> str:
+    """The first of these patterns that holds on all inputs, in words."""
+    for found in patterns:
         words = [found(got, right) for got, right in pairs]
-        if all(words):
+        if all(words) and not (found is _precision and _names_own_dtype(words, wrong)):
             return _common(words)
     return ""
+
+
+def _names_own_dtype(words: Sequence[str], wrong: Sequence[Observation]) -> bool:
+    """Errors as large as the answer's own precision say nothing: that is what was asked for."""
+    own = {observation.reply.dtype for observation in wrong if not observation.raised}
+    return any(f"precision of {dtype}," in text for dtype in own for text in words)
+
+
+def _beyond(wrong: Sequence[Observation]) -> str:
+    """From which input on single numbers are wrong, where each has an input of its own."""
+    seen = [_entries(observation) for observation in wrong if not observation.raised]
+    entries = [one for one in seen if one is not None]
+    if not entries or len(entries) < len(seen):
+        return ""
+    x, bad = (np.concatenate(part) for part in zip(*entries, strict=True))
+    if bad.sum() < FEW or (~bad).sum() < FEW:
+        return ""
+    start, end, far = x[bad].min(), x[bad].max(), np.abs(x[bad]).min()
+    if (x[~bad] < start).all():
+        return f"exactly the numbers are wrong whose input is {start:.4g} or more"
+    if (x[~bad] > end).all():
+        return f"exactly the numbers are wrong whose input is {end:.4g} or less"
+    if (np.abs(x[~bad]) < far).all():
+        return f"exactly the numbers are wrong whose input has a magnitude of {far:.4g} or more"
+    return ""
+
+
+def _entries(observation: Observation) -> tuple[Any, Any] | None:
+    """The entries of the only input, and which are answered wrongly; None without such an input."""
+    bound, output = observation.bounds.result, observation.output
+    arrays = [a for a in observation.example.arguments.values() if is_float(a)]
+    if len(arrays) != 1 or not arrays[0].shape == output.shape == bound.expected.shape:
+        return None
+    with np.errstate(invalid="ignore"):
+        right = np.abs(output - bound.expected) <= bound.tolerance
+    return arrays[0].astype(np.float64).reshape(-1), ~right.reshape(-1)
 
 
 def _common(words: Sequence[str]) -> str:
@@ -203,26 +251,43 @@ def _precision(got: Any, right: Any) -> str:
 
 
 def _part(got: Any, right: Any) -> str:
-    """Only some rows, features or signs are wrong."""
-    scale = np.abs(right).max(initial=0.0)
-    with np.errstate(invalid="ignore"):
-        bad = ~(np.abs(got - right) <= CLOSE * np.abs(right) + 1e-5 * scale)
-    if not bad.any() or bad.all():
+    """Only some signs, or regular rows or features, are wrong."""
+    bad = _bad(got, right)
+    if not bad.any():
         return ""
     if bad[right < 0].all() and not bad[right > 0].any() and (right < 0).any():
         return "exactly the negative numbers are wrong"
     if bad[right > 0].all() and not bad[right < 0].any() and (right < 0).any():
         return "exactly the positive numbers are wrong"
-    for axis in range(-1, -right.ndim - 1, -1):
-        others = tuple(a for a in range(right.ndim) if a != axis % right.ndim)
+    return _along_an_axis(bad, regular=True)
+
+
+def _scattered(got: Any, right: Any) -> str:
+    """Only some rows or features are wrong, in no order."""
+    return _along_an_axis(_bad(got, right), regular=False)
+
+
+def _bad(got: Any, right: Any) -> Any:
+    scale = np.abs(right).max(initial=0.0)
+    with np.errstate(invalid="ignore"):
+        bad = ~(np.abs(got - right) <= CLOSE * np.abs(right) + 1e-5 * scale)
+    return np.zeros_like(bad) if bad.all() else bad
+
+
+def _along_an_axis(bad: Any, *, regular: bool) -> str:
+    """Which entries of an axis are wrong, when the others are right everywhere."""
+    for axis in range(-1, -bad.ndim - 1, -1):
+        others = tuple(a for a in range(bad.ndim) if a != axis % bad.ndim)
         places = np.flatnonzero(bad.any(axis=others))
-        length = right.shape[axis]
-        if places.size and places.size < length:
-            return f"only {_places(places, length)} along {_axis(axis)} {_is(places)} wrong"
+        length = bad.shape[axis]
+        if 0 < places.size < length:
+            said = _regular(places, length) or ("" if regular else _listed(places))
+            if said:
+                return f"only {said} along {_axis(axis)} {_is(places)} wrong"
     return ""
 
 
-def _places(places: Any, length: int) -> str:
+def _regular(places: Any, length: int) -> str:
     first, last = int(places[0]), int(places[-1])
     if places.size == 1:
         return f"entry {first}"
@@ -232,6 +297,10 @@ def _places(places: Any, length: int) -> str:
         return f"the entries up to {last}"
     if places.size > 2 and (np.diff(places) == 2).all():
         return f"the {'odd' if first % 2 else 'even'} entries"
+    return ""
+
+
+def _listed(places: Any) -> str:
     shown = ", ".join(str(int(place)) for place in places[:8])
     return f"entries {shown}{', ...' if places.size > 8 else ''}"
 
@@ -244,7 +313,7 @@ def _axis(axis: int) -> str:
     return {-1: "the last axis", -2: "the last axis but one"}.get(axis, f"axis {axis}")
 
 
-_PATTERNS: Sequence[Pattern] = (
+_PLAIN: Sequence[Pattern] = (
     _factor,
     _constant,
     _offset,
@@ -253,5 +322,4 @@ _PATTERNS: Sequence[Pattern] = (
     _row_factor,
     _column_factor,
     _part,
-    _precision,
 )

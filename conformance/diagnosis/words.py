@@ -74,7 +74,7 @@ def _place(owner: Component, fault: Fault, alone: bool) -> str:
     return f"Its {fault.component} is wrong, though the one graded by itself is right: "
 
 
-def part(owner: Component, broken: Component, found: Diagnosis | None) -> Diagnosis:
+def part(broken: Component, found: Diagnosis | None) -> Diagnosis:
     """The component is right but for a part that is wrong by itself."""
     sentence = f"It is built on {broken.name}, which is wrong by itself; the rest is right."
     return Diagnosis(
@@ -85,6 +85,21 @@ def part(owner: Component, broken: Component, found: Diagnosis | None) -> Diagno
         certainty="certain",
         basis=f"the definition with the candidate's own {broken.name} in it gives its answers",
         others=found.others if found else (),
+    )
+
+
+def beside(owner: Component, broken: Component, matches: Sequence[Match]) -> Diagnosis:
+    """A part that is wrong by itself, and mistakes of the component's own that fit beside it."""
+    named = [match.hypothesis.faults for match in matches[:NAMED]]
+    told = _or(" And: ".join(fault.sentence for fault in faults) for faults in named)
+    return Diagnosis(
+        fault=_id(named[0]),
+        sentence=f"It is built on {broken.name}, which is wrong by itself. And: {told}",
+        hint=" ".join(dict.fromkeys(fault.hint for fault in named[0])),
+        component=owner.name,
+        certainty="likely" if len(matches) == 1 else "one of several",
+        basis=f"the mistake and the candidate's own {broken.name} together give its answers",
+        others=tuple(_id(faults) for faults in named[1:]),
     )
 
 

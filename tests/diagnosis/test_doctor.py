@@ -173,6 +173,30 @@ def test_a_part_that_is_wrong_in_an_unknown_way_is_found_in_all_failures() -> No
     assert {(one.fault, one.sentence) for one in told} == {("", words)}
 
 
+def test_a_part_in_an_unknown_way_and_a_mistake_of_its_own_beside_it() -> None:
+    pieces = parts.Block(
+        attention=parts.Attention(rotate_q=rope_of_roots, rotate_k=rope_of_roots), wire=post_norm
+    )
+    candidate = Candidate(
+        transformer_block=adapting.block_by(pieces), rope=adapting.rope_by(rope_of_roots)
+    )
+    said = candidate.diagnosis("transformer_block")
+    assert (said.fault, said.component) == ("block-post-norm", "transformer_block")
+    assert said.sentence.startswith("It is built on rope, which is wrong by itself. And: ")
+    assert said.certainty == "likely"
+
+
+def test_a_part_that_takes_a_dictionary_of_weights_is_asked_too() -> None:
+    pieces = parts.Block(wire=bounded_sublayers)
+    candidate = Candidate(
+        transformer_block=adapting.block_by(pieces),
+        transformer_lm=adapting.lm_by(parts.Model(block=pieces)),
+    )
+    said = candidate.diagnosis("transformer_lm")
+    assert said.component == "transformer_block"
+    assert said.sentence.startswith("It is built on transformer_block, which is wrong by itself")
+
+
 def test_the_mistake_of_a_part_is_told_with_the_part() -> None:
     """The part is explained first; what is built on it repeats its mistake."""
     rope = adapting.rope_by(rope_of_halves_and_one_base)

@@ -172,3 +172,33 @@ def test_numbers_that_are_not_finite_are_no_pattern() -> None:
         assert said(lambda v: np.where(np.arange(6) == 1, np.nan, v)) == (
             "only entry 1 along the last axis is wrong"
         )
+
+
+def answered_to(x: Any, got: Any, right: Any) -> Observation:
+    """An answer to an input of its own shape."""
+    seen = observed(got, right)
+    bounds = seen.example.bounds
+    return Observation(Example({"in_features": x}, "", "", bounds=bounds), seen.reply)
+
+
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [
+        (lambda x: x >= 1.0, "whose input is 1 or more"),
+        (lambda x: x <= -1.0, "whose input is -1 or less"),
+        (lambda x: np.abs(x) >= 1.0, "whose input has a magnitude of 1 or more"),
+    ],
+)
+def test_from_which_input_on_numbers_are_wrong(where: Callable[[Any], Any], words: str) -> None:
+    x = np.linspace(-4.0, 4.0, 41, dtype=np.float32).reshape(1, 41)
+    mixed = x[:, np.random.default_rng(1).permutation(41)]
+    noise = np.random.default_rng(2).normal(size=mixed.shape)
+    right = np.cos(mixed.astype(np.float64))
+    got = np.where(where(mixed.astype(np.float64).round(6)), right + noise, right)
+    assert pattern([answered_to(mixed, got, right)]) == f"exactly the numbers are wrong {words}"
+
+
+def test_a_float32_answer_is_not_told_to_have_the_precision_of_float32() -> None:
+    errors = 3e-7 * np.random.default_rng(5).choice([-1.0, 1.0], ROWS.shape)
+    seen = observed(ROWS + 10 * errors, ROWS)
+    assert "float32" not in pattern([seen])
