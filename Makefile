@@ -11,8 +11,9 @@ READY := $(VENV)/.ready
 grade: $(READY)
 	$(BIN)/conformance grade $(IMPL) $(GRADE_OPTIONS)
 
+# In two processes, which many of the tests spend waiting for a third.
 test: $(READY)
-	$(BIN)/python -m pytest $(TEST_OPTIONS)
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(TEST_OPTIONS)
 
 # On an idle machine: the ratios of the reference itself, for reports/benchmarks.md.
 bench: $(READY)

@@ -63,6 +63,9 @@ class Sample:
 class BenchWorker(Worker):
     """A candidate's process that also answers the requests of `runner.py`."""
 
+    #: what is timed runs in a process that nothing else has been in
+    shares = False
+
     _pooled: tuple[Any, Any, bool] | None = None
 
     def _config(self) -> dict[str, Any]:
@@ -150,7 +153,7 @@ class BenchWorker(Worker):
     def processor_seconds(self) -> float:
         """Processor time of the process, as the system counts it."""
         link = self._link
-        return 0.0 if link is None else limits.processor_seconds(_own_pid(link))
+        return 0.0 if link is None else limits.processor_seconds(link.process.pid())
 
     def children(self) -> int:
         """Processes that the candidate's process has started and that still run."""
@@ -159,7 +162,7 @@ class BenchWorker(Worker):
         if self._link is None:
             return 0
         try:
-            return len(psutil.Process(_own_pid(self._link)).children(recursive=True))
+            return len(psutil.Process(self._link.process.pid()).children(recursive=True))
         except psutil.Error:
             return 0
 
@@ -233,12 +236,6 @@ def _names(header: Mapping[str, Any], key: str) -> tuple[str, ...]:
     if not isinstance(value, list) or len(value) > 1000:
         return ()
     return tuple(frames.clean(str(name)[:200]) for name in value)
-
-
-def _own_pid(link: Any) -> int:
-    """The candidate's own process; a sandbox may stand between it and the judge."""
-    inner = getattr(link, "_pid", None)
-    return int(inner()) if inner is not None else int(link.process.pid)
 
 
 def sent_sources() -> dict[str, Any]:

@@ -181,6 +181,12 @@ def shield() -> None:
             ctypes.CDLL(None).prctl(4, zero, zero, zero, zero)  # PR_SET_DUMPABLE
 
 
+def wait(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """Waits until `process` has ended, at most so long."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=seconds)
+
+
 def kill(process: subprocess.Popen[bytes], *, depth: int = 0) -> None:
     """Ends `process` and everything it started; returns when it is gone.
 

@@ -8,7 +8,6 @@ import os
 import queue
 import secrets
 import shutil
-import subprocess
 import tempfile
 import threading
 import time
@@ -17,8 +16,10 @@ from typing import IO, Any, cast
 
 from conformance.candidate import frames, limits, worker
 from conformance.candidate.capture import Capture
+from conformance.candidate.forkserver import Forked, ForkServer
 from conformance.candidate.limits import Limits
 from conformance.candidate.sandbox import Sandbox
+from conformance.candidate.started import Process, Started
 
 #: how often a waiting judge looks at the process it waits for, in seconds
 LOOK_SECONDS = 0.05
@@ -65,34 +66,41 @@ class Link:
     """One process of the candidate and the pipes to it."""
 
     def __init__(
-        self, python: Path, config: dict[str, Any], bounds: Limits, scratch: Path, sandbox: Sandbox
+        self,
+        python: Path,
+        config: dict[str, Any],
+        bounds: Limits,
+        scratch: Path,
+        sandbox: Sandbox,
+        server: ForkServer | None = None,
     ) -> None:
+        """With a server the process is forked. Raises OSError where it cannot be started."""
         self.bounds = bounds
         self.scratch = scratch
-        self.sandbox = sandbox
+        self.forked = server is not None
         self.started = time.monotonic()
         script = put_script(scratch)
+        environment = limits.environment(config["device"], scratch)
         # nameless, so that a candidate can neither replace it nor find it later
         self._stacks = tempfile.TemporaryFile(dir=scratch)  # noqa: SIM115
-        options = dict(limits.spawn_options())
-        if limits.POSIX:
-            options["pass_fds"] = (self._stacks.fileno(),)
-            config = {**config, "stacks": self._stacks.fileno()}
-        self.process = subprocess.Popen(
-            sandbox.wrap([str(python), "-I", "-X", "utf8", "-u", str(script)]),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            cwd=str(scratch),
-            env=limits.environment(config["device"], scratch),
-            **options,
-        )
-        self._own: Any = None
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        assert self.process.stderr is not None
-        self._writer: IO[bytes] = self.process.stdin
+        try:
+            self.process: Process = (
+                Started(
+                    [str(python), "-I", "-X", "utf8", "-u", str(script)],
+                    sandbox,
+                    environment,
+                    scratch,
+                    self._stacks,
+                )
+                if server is None
+                else Forked(server, python, sandbox, environment, scratch, self._stacks)
+            )
+        except BaseException:
+            self._stacks.close()
+            raise
+        if self.process.stacks is not None:
+            config = {**config, "stacks": self.process.stacks}
+        self._writer = self.process.stdin
         self.capture = Capture(self.process.stderr, bounds.output_bytes)
         # an honest worker is at most an event and an answer ahead
         self._frames: queue.Queue[Any] = queue.Queue(maxsize=2)
@@ -158,11 +166,11 @@ class Link:
             try:
                 item = self._frames.get(timeout=max(0.0, min(LOOK_SECONDS, left)))
             except queue.Empty:
-                had = limits.processor_seconds(self._pid())
+                had = limits.processor_seconds(self.process.pid())
                 processor_then = had if processor_then is None else processor_then
                 if left <= 0:
                     starved = had - processor_then < granted / 2
-                    if deadline < latest and starved and limits.runnable(self._pid()):
+                    if deadline < latest and starved and limits.runnable(self.process.pid()):
                         deadline = min(latest, deadline + granted / 2)
                         continue
                     raise TimedOut from None
@@ -185,26 +193,18 @@ class Link:
         """
         if self.process.poll() is not None and self._frames.empty() and look > 4:
             raise Ended
-        used = limits.resident_memory(self._pid())
+        used = limits.resident_memory(self.process.pid())
         if look % 10 == 5:
-            total, processes = limits.usage(self.process.pid)
+            total, others = self.process.usage()
             used = max(used, total)
-            # those between the judge and the candidate's own process do not count
-            if processes - self.sandbox.depth >= self.bounds.processes:
+            if others >= self.bounds.processes:
                 raise TooManyProcesses
         if used > self.bounds.memory_bytes:
             raise TooMuchMemory
 
-    def _pid(self) -> int:
-        """The candidate's own process, or what leads to it as long as that is not there."""
-        if self.sandbox.depth and self._own is None:
-            self._own = limits.below(self.process.pid, self.sandbox.depth)
-        return self.process.pid if self._own is None else int(self._own.pid)
-
     def stack(self, root: Path) -> str:
         """Where a hanging or crashed candidate was, as far as it could be found out."""
-        own = limits.below(self.process.pid, self.sandbox.depth)
-        if self.process.poll() is None and limits.request_stack(own):
+        if self.process.poll() is None and limits.request_stack(self.process.own()):
             time.sleep(0.1)
         try:
             if not limits.POSIX:  # descriptors are not passed on there
@@ -219,17 +219,17 @@ class Link:
 
     def end(self) -> int | None:
         """Gives a dying process a moment, then kills; its exit status if it ended by itself."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(timeout=0.5)
+        self.process.wait(0.5)
         return self.kill()
 
     def kill(self) -> int | None:
+        """Kills the process, with all it started; its exit status if it had ended before."""
         self._closed.set()
         status = self.process.poll()
-        limits.kill(self.process, depth=self.sandbox.depth)
+        self.process.kill()
         with contextlib.suppress(OSError, ValueError):
             self._writer.close()
-        return limits.exit_status(status, wrapped=self.sandbox.depth > 1)
+        return status
 
     def close(self) -> None:
         """Kills what is left and forgets what it wrote."""

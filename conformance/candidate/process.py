@@ -26,7 +26,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from conformance.candidate import encode, frames, limits, worker
+from conformance.candidate import encode, forkserver, frames, limits, worker
+from conformance.candidate.forkserver import ForkServer
 from conformance.candidate.limits import DEFAULT_LIMITS, Limits, amount, interpreter
 from conformance.candidate.link import Ended, Link, TimedOut, TooManyProcesses, TooMuchMemory
 from conformance.candidate.messages import Call, Description, ModuleCall, Observe, Outcome, Reply
@@ -47,6 +48,9 @@ WATCHED = 4
 
 class Worker:
     """Runs a candidate in a process of its own and asks it."""
+
+    #: whether its processes may come from a server that has imported torch for others as well
+    shares = True
 
     def __init__(
         self,
@@ -73,6 +77,9 @@ class Worker:
         self._view: View | None = None
         self._sandbox: Sandbox = NONE
         self._link: Link | None = None
+        self._server: ForkServer | None = None
+        self._forks = self.shares and forkserver.possible(sandbox, device, self._python)
+        self._starts = 0
         self._description: Description | None = None
         self._allowance = self.limits.import_seconds
         self._left = self.limits.total_seconds
@@ -108,12 +115,38 @@ class Worker:
             self._ladder = self._sandboxes(self._folder.path)
             self._sandbox = self._ladder.take()
         try:
-            self._link = Link(
-                self._python, self._config(), self.limits, self._folder.path, self._sandbox
-            )
+            self._link = self._linked(self._folder.path)
         except OSError as error:
             raise LoadError(f"{self._python} cannot be started: {error}") from None
         self._description = None
+
+    def _linked(self, scratch: Path) -> Link:
+        server = self._fork_server()
+        self._starts += 1
+        if server is not None:
+            try:
+                return Link(
+                    self._python, self._config(), self.limits, scratch, self._sandbox, server
+                )
+            except OSError:
+                self._forks = False
+        return Link(self._python, self._config(), self.limits, scratch, self._sandbox)
+
+    def _fork_server(self) -> ForkServer | None:
+        """What spares this start the import of torch; None where nothing does.
+
+        The first process imports torch itself, unless there is a server that others have started.
+        """
+        if not (self._forks and self._sandbox.forkable):
+            return None
+        if (server := forkserver.inherited()) is not None:
+            return server
+        if self._server is None and self._starts:
+            try:
+                self._server = ForkServer.start()
+            except OSError:
+                self._forks = False
+        return self._server
 
     def _sandboxes(self, scratch: Path) -> Ladder:
         site = limits.user_site(self._python)
@@ -139,6 +172,9 @@ class Worker:
     def close(self) -> None:
         """Ends the process and everything it started, and removes its temporary folder."""
         self._drop()
+        if self._server is not None:
+            self._server.close()
+            self._server = None
         if self._folder is not None:
             self._folder.remove()
             self._folder, self._ladder = None, None
@@ -183,8 +219,17 @@ class Worker:
             try:
                 return self._await_import(stage)
             except LoadError:
-                if stage != ["torch"] or not self._another_sandbox():
+                if stage != ["torch"] or not (self._from_nothing() or self._another_sandbox()):
                     raise
+
+    def _from_nothing(self) -> bool:
+        """Tries without the server, when torch is not to be had in a process of its."""
+        if self._link is None or not self._link.forked:
+            return False
+        self._forks = False
+        self._drop()
+        self.start()
+        return True
 
     def _another_sandbox(self) -> bool:
         """Tries with less of a sandbox, when torch is not to be had in this one.

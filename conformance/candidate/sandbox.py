@@ -64,6 +64,8 @@ class Sandbox:
     files: bool = False
     #: no network, no other files, no other processes: enough for `require`
     whole: bool = False
+    #: a process that was started outside can enter it
+    forkable: bool = False
 
     def wrap(self, command: list[str]) -> list[str]:
         """The command line that runs `command` in this sandbox."""
@@ -167,6 +169,7 @@ class Ladder:
                 own_users=True,
                 files=True,
                 whole=True,
+                forkable=True,
             )
 
     # -- without it ------------------------------------------------------------------------------

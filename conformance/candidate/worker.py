@@ -4,6 +4,8 @@ One self-contained module: it is started as a script by an interpreter that may 
 3.9 or newer, with torch; nothing else is needed) and imports nothing of `conformance`, so that
 nothing of it is there for a candidate to import.  `process.py` is the other side.
 
+Started with the word "serve" it is the fork server instead (`serve_forks`).
+
 What happens, in this order:
 
 1. Unless a sandbox does it, a keeper stays behind (`keep`): it ends with the judge, and ends
@@ -1676,7 +1678,10 @@ def module_body_running() -> bool:
     """Is some module of the candidate being imported right now (rather than a function called)?"""
     frame = sys._getframe(2)
     while frame is not None:
-        if frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__") != "__main__":
+        ours = frame.f_globals is globals()
+        if ours and frame.f_code.co_name != "__call__":
+            return False  # what called the candidate, or imports it
+        if not ours and frame.f_code.co_name == "<module>":
             return True
         frame = frame.f_back  # type: ignore[assignment]
     return False
@@ -2475,6 +2480,92 @@ def renounce() -> str:
     return "no new privileges"
 
 
+# ------------------------------------------------------------------------------------------------
+# The fork server: workers that find torch imported (`forkserver.py` is the other side)
+
+
+#: under which a forked worker has the file for stacks
+STACKS = 3
+PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 4, 24, 47, 4
+
+
+def serve_forks(number: int, user_site: str) -> None:
+    """Imports torch, then forks for every request on the socket; returns in each worker.
+
+    A request is a JSON object ("environment", "folder") with descriptors: stdin, stdout, stderr,
+    the file for stacks, a pipe on which to tell what becomes of the process, and namespaces in the
+    order in which they are to be entered. The server ends when nobody holds the socket any more.
+    """
+    import socket
+
+    if user_site:
+        site.addsitedir(user_site)
+    with contextlib.suppress(BaseException):  # the worker will try again, and tell
+        import_torch()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    connection = socket.socket(fileno=number)
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(connection, 1 << 20, 64)
+        if not message:
+            os._exit(0)
+        if len(descriptors) > 5 and os.fork() == 0:
+            connection.close()
+            enter(descriptors[5:], descriptors[4])
+            become_worker(json.loads(message), descriptors[:4])
+            return
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def enter(namespaces: Sequence[int], status: int) -> None:
+    """Enters the namespaces and forks, because processes can only be born into one of their own.
+
+    Returns in the child. The parent stays outside, out of its reach, and tells how it ended.
+    """
+    prctl(PR_SET_DUMPABLE, 0)
+    library = ctypes.CDLL(None, use_errno=True)
+    for namespace in namespaces:
+        if library.setns(namespace, 0) != 0:
+            os.write(status, f"failed {ctypes.get_errno()}\n".encode())
+            os._exit(1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    child = os.fork()
+    if child == 0:
+        return
+    os.write(status, f"started {child}\n".encode())
+    os.closerange(0, status)
+    os.closerange(status + 1, os.sysconf("SC_OPEN_MAX"))
+    os.write(status, f"ended {os.waitpid(child, 0)[1]}\n".encode())
+    os._exit(0)
+
+
+def become_worker(request: Header, descriptors: Sequence[int]) -> None:
+    """Makes this process what it would be if it had been started in the sandbox."""
+    import fcntl
+
+    os.setsid()
+    high = [fcntl.fcntl(number, fcntl.F_DUPFD, 100) for number in descriptors]
+    for target, number in enumerate(high):
+        os.dup2(number, target, inheritable=target != STACKS)
+    os.closerange(STACKS + 1, os.sysconf("SC_OPEN_MAX"))
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    os.chdir(request["folder"])
+    for capability in range(64):
+        prctl(PR_CAPBSET_DROP, capability)
+    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
+    head, none = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
+    if ctypes.CDLL(None).capset(head, none) != 0:
+        os._exit(1)
+    prctl(PR_SET_DUMPABLE, 1)
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # which a loss of privileges may undo
+    numbers = sys.modules.get("numpy.random")
+    if numbers is not None:  # `random` does that by itself
+        numbers.seed()
+    del sys.argv[1:]
+
+
 def take_over_streams() -> tuple[Channel, int]:
     """Puts the judge's pipes aside; (conversation, descriptor of the pipe for what is printed)."""
     incoming, outgoing = os.dup(0), os.dup(1)
@@ -2738,6 +2829,8 @@ def parameter_names(function: Callable[..., Any]) -> list[str]:
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["serve"]:
+        serve_forks(int(sys.argv[2]), sys.argv[3])
     if "keep" in sys.argv[1:]:
         keep()
     channel, printed = take_over_streams()

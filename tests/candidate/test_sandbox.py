@@ -87,6 +87,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory, *names: str) -> Path:
 #: the programs that are there, the mode, and what has to be in force then
 KINDS: dict[str, tuple[tuple[str, ...], str, str]] = {
     "bubblewrap": (("bwrap",), "require", "sandbox: bubblewrap"),
+    "forked": (("bwrap",), "require", "sandbox: bubblewrap"),
     "namespaces": (("unshare",), "require", "sandbox: user namespaces and Landlock"),
     "landlock": ((), "auto", "sandbox: Landlock"),
     "none": ((), "off", "no sandbox (--sandbox off)"),
@@ -130,6 +131,11 @@ def place(
             pytest.skip(f"it does not work here: {error}")
     with worker:
         words = worker.describe().isolation
+        if request.param == "forked":  # the first process imports torch, the next ones need not
+            worker._drop()
+            assert worker.describe().isolation == words
+            assert worker._link is not None
+            assert worker._link.forked
         if request.param == "landlock" and not any(w.startswith(expected) for w in words):
             pytest.skip(f"this system has no Landlock: {words}")
         assert any(word.startswith(expected) for word in words), words
@@ -240,7 +246,7 @@ def test_privileges_descriptors_environment(place: Place) -> None:
     )
     dangerous = sum(1 << bit for bit in (5, 19, 21, 24))
     assert facts["effective"] & dangerous == 0
-    if place.kind in ("bubblewrap", "namespaces"):
+    if place.kind in ("bubblewrap", "forked", "namespaces"):
         assert facts["effective"] == 0
     # stdin, stdout, stderr, the judge's three pipes, the file for stacks, the listing itself
     assert facts["descriptors"] <= 8
@@ -323,7 +329,7 @@ def test_processor_time_is_bounded(write: Write) -> None:
 # -- a judge that is killed ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["bubblewrap", "none"])
+@pytest.mark.parametrize("kind", ["bubblewrap", "forked", "none"])
 def test_nothing_outlives_a_killed_judge(
     kind: str, write: Write, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -340,6 +346,9 @@ from conformance.candidate.messages import Call
 from conformance.candidate.process import Worker
 from conformance.candidate.resolve import resolve
 worker = Worker(resolve({str(folder)!r}, cwd=Path("/")), sandbox={mode!r})
+if {kind!r} == "forked":
+    worker.describe()
+    worker._drop()
 reply = worker.call(Call("run_code", {{"x": np.ones(1), "code": {code!r}}}))
 print(reply.outcome, worker._folder.path, flush=True)
 time.sleep(600)

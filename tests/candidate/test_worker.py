@@ -397,7 +397,7 @@ def test_close_ends_the_children_and_removes_the_folder(
     assert worker._link is not None
     assert worker._folder is not None
     scratch = worker._folder.path
-    family = psutil.Process(worker._link.process.pid).children(recursive=True)
+    family = psutil.Process(worker._link.process.pid()).children(recursive=True)
     assert any("time.sleep(600)" in " ".join(process.cmdline()) for process in family)
     worker.close()
     assert all(has_ended(process.pid) for process in family)
