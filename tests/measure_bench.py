@@ -32,7 +32,9 @@ from conformance.bench.workload import FORWARD, workload
 from conformance.candidate.resolve import resolve
 
 ROOT = Path(__file__).resolve().parent.parent
-COMPONENTS = ("rmsnorm", "softmax", "linear", "scaled_dot_product_attention", "transformer_block")
+COMPONENTS = tuple(
+    sorted(path.parent.name for path in (ROOT / "conformance" / "components").glob("*/cost.py"))
+)
 SLOWDOWNS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 0.2)
 
 ADAPTERS = '''

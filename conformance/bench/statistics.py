@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 CONFIDENCE = 0.95
-ASKED = 0.97
+ASKED = 0.99
 """Level that the bootstrap is asked for: its intervals of a median are a little too narrow."""
 
 RESAMPLES = 1999
