@@ -18,6 +18,7 @@ from typing import Any
 from tabulate import tabulate
 
 from conformance.bench.command import run_bench
+from conformance.bench.plots import plots
 from conformance.bench.report import PLOTS, duration, shown_ratio
 from conformance.bench.results import JSON_NAME, MARKDOWN_NAME, MEASURED
 from conformance.errors import ExitCode
@@ -34,8 +35,9 @@ HEAD = """<!-- made by `make bench`; the numbers are those of one machine -->
 
 What `conformance bench` says of three candidates: `reference_impl` itself, torch's own operators,
 and the layers of transformers. All times are of the adapter function as the contract has it: where
-a module is constructed and weights are copied into it, that is part of the time. How it is measured
-stands in [docs/benchmarks.md](../docs/benchmarks.md).
+a module is constructed and weights are copied into it, that is part of the time. An empty cell: the
+candidate does not have it, or torch has no fused operator for it.
+How it is measured stands in [docs/benchmarks.md](../docs/benchmarks.md).
 """
 
 
@@ -112,6 +114,9 @@ def main() -> int:
         for name in CANDIDATES
         if (FOLDER / name / JSON_NAME).exists()
     }
+    for name, document in found.items():  # as they are drawn now
+        for file, text in plots(document).items():
+            (FOLDER / name / PLOTS / file).write_text(text, "utf-8")
     (ROOT / "reports" / "benchmarks.md").write_text(page(found), "utf-8")
     print("wrote reports/benchmarks.md")
     return code

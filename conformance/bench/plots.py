@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conformance.bench.results import MEASURED
-from conformance.bench.svg import Plot, Series
+from conformance.bench.svg import STYLES, Plot, Series
 
 Document = Mapping[str, Any]
 
@@ -84,19 +84,18 @@ def _scaling(document: Document, component: str) -> Plot | None:
     plot = Plot(
         f"{component}: growth of time along each size",
         "size, relative to the smallest",
-        "relative to the smallest size",
+        "time, relative to the smallest size",
     )
-    for sweep, style in zip(sweeps, ("first", "second", "third"), strict=False):
+    measured: list[Series] = []
+    modelled: list[Series] = []
+    for sweep, style in zip(sweeps, STYLES, strict=False):
         relative = [size / sweep["sizes"][0] for size in sweep["sizes"]]
-        plot.series.append(
-            Series(sweep["axis"], style, _over_first(relative, sweep["seconds"]), connected=True)
-        )
-    longest = max(sweeps, key=lambda sweep: sweep["sizes"][-1] / sweep["sizes"][0])
-    relative = [size / longest["sizes"][0] for size in longest["sizes"]]
-    model = _over_first(relative, longest["model_seconds"])
-    plot.series.append(Series(f"model ({longest['axis']})", "line", model, connected=True))
-    if any(longest["peak_bytes"]):
-        plot.y_label = "time, relative to the smallest size"
+        times = _over_first(relative, sweep["seconds"])
+        measured.append(Series(sweep["axis"], style, times, connected=True))
+        model = _over_first(relative, sweep["model_seconds"])
+        label = "" if modelled else "the model of each"
+        modelled.append(Series(label, "line", model, connected=True))
+    plot.series = [*measured, *modelled]
     return plot
 
 

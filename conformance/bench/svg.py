@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 BLACK, BLUE, ORANGE, GREEN = "#000000", "#0072b2", "#d55e00", "#009e73"
+PURPLE = "#cc79a7"
 
 STYLES: dict[str, tuple[str, str, str]] = {
     "first": (BLUE, "circle", ""),
     "second": (ORANGE, "square", "6 3"),
     "third": (GREEN, "triangle", "2 3"),
+    "fourth": (PURPLE, "diamond", "9 3 2 3"),
     "line": (BLACK, "", "1 3"),
 }
 """Style -> colour, mark, dashes."""
@@ -74,6 +76,8 @@ class _Drawn:
             plot.height = 120 + 22 * len(plot.rows)
         longest = max((len(row) for row in plot.rows), default=0)
         self.left = 24 + 7 * longest if plot.rows else 84
+        #: where title and legend begin: names of rows leave them no room beside
+        self.margin = 24 if plot.rows else self.left
         self.right, self.top, self.bottom = plot.width - 24, 62, plot.height - 52
         xs = [x for s in plot.series for x, _ in s.points] + [
             x for s in plot.series for pair in s.intervals for x in pair
@@ -159,7 +163,7 @@ class _Drawn:
         """One entry for each series that has a label."""
         labelled = [series for series in self.plot.series if series.label]
         entries: list[dict[str, Any]] = []
-        x = float(self.left)
+        x = float(self.margin)
         for series in labelled:
             colour, shape, dash = STYLES[series.style]
             entries.append(
@@ -177,14 +181,13 @@ def _span(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Round numbers between two powers of ten: 1, 2, 5 or only 1 where there are many."""
-    steps = (1.0,) if high - low > 4 else (1.0, 2.0, 5.0)
-    found = [
-        step * 10.0**power
-        for power in range(math.floor(low) - 1, math.ceil(high) + 1)
-        for step in steps
-    ]
-    inside = [value for value in found if low <= math.log10(value) <= high]
+    """Round numbers between two powers of ten, so few that there is room for their labels."""
+    powers = range(math.floor(low) - 1, math.ceil(high) + 1)
+    for steps in ((1.0,), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)):
+        found = [round(step * 10.0**power, 12) for power in powers for step in steps]
+        inside = [value for value in found if low <= math.log10(value) <= high]
+        if len(inside) >= 4:
+            return inside
     if len(inside) >= 2:
         return inside
     return [float(f"{10.0 ** (low + (high - low) * share):.2g}") for share in (0.1, 0.5, 0.9)]

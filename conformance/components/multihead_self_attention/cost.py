@@ -64,6 +64,7 @@ WORKLOAD = Workload(
         "sequence": (128, 192, 256, 384, 512),
         "width": (128, 192, 256, 384),
         "heads": (2, 4, 8, 16),
+        "batch": (1, 2, 4, 8),
     },
     note=(
         "as in scaled_dot_product_attention, and the scores above the diagonal are computed "

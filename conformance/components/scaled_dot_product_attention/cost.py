@@ -68,7 +68,7 @@ WORKLOAD = Workload(
     output=lambda s: (s["batch"], s["heads"], s["sequence"], HEAD),
     forward=lambda s, item: of(attention, s, item),
     backward=lambda s, item: of(attention_backward, s, item),
-    axes={"sequence": (128, 192, 256, 384, 512), "heads": (2, 4, 8, 16)},
+    axes={"sequence": (128, 192, 256, 384, 512), "heads": (2, 4, 8, 16), "batch": (1, 2, 4, 8)},
     note=(
         "the textbook writes the matrix of scores, the masked scores, the exponentials and "
         "the weights to memory; the fused operator computes them tile by tile and never "

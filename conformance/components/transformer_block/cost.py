@@ -84,6 +84,10 @@ WORKLOAD = Workload(
     output=lambda s: (s["batch"], s["sequence"], s["width"]),
     forward=forward,
     backward=backward,
-    axes={"sequence": (96, 144, 192, 288, 384), "width": (128, 192, 256, 384)},
+    axes={
+        "sequence": (96, 144, 192, 288, 384),
+        "width": (128, 192, 256, 384),
+        "batch": (1, 2, 4, 8),
+    },
     note=("as in multihead_self_attention_with_rope and rmsnorm"),
 )

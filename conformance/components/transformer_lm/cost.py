@@ -90,7 +90,11 @@ WORKLOAD = Workload(
     output=lambda s: (s["batch"], s["sequence"], s["vocabulary"]),
     forward=forward,
     backward=backward,
-    axes={"sequence": (64, 96, 128, 192, 256), "layers": (1, 2, 4, 6)},
+    axes={
+        "sequence": (64, 96, 128, 192, 256),
+        "layers": (1, 2, 4, 6),
+        "batch": (1, 2, 4, 8),
+    },
     note=(
         "as in transformer_block; building the modules (without memory, on the meta device) "
         "costs as much as small layers do"
