@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: grade test bench lint fixtures adequacy security clean
+.PHONY: grade test bench lint fixtures adequacy security class clean
 
 grade: $(READY)
 	$(BIN)/conformance grade $(IMPL) $(GRADE_OPTIONS)
@@ -39,6 +39,10 @@ adequacy: $(READY)
 security: $(READY)
 	$(BIN)/python tests/hostile/report.py
 	$(BIN)/python tests/hostile/fuzz.py --count 200000
+
+# A class of 100, graded in one go, and killed and resumed: reports/class.md.
+class: $(READY)
+	$(BIN)/python tests/measure_class.py $(CLASS_OPTIONS)
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -20,10 +20,18 @@ START = (
 
 
 def main() -> int:
-    """Watch the pipe and run the command; both are named in the arguments."""
+    """Watch the pipe and run the command; both are named in the arguments.
+
+    With the pipe, after a comma, the socket of the fork server to use.
+    """
     import sys
 
-    watch(int(sys.argv.pop(1)))
+    pipe, _, server = sys.argv.pop(1).partition(",")
+    watch(int(pipe))
+    if server:
+        from conformance.candidate.forkserver import inherit
+
+        inherit(int(server))
     return clean.resume()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,10 +19,21 @@ PASSED_ON = (
 
 BATCH_OPTIONS = (
     Option("out", "FOLDER", "where the record and all reports go", default="results"),
-    Option("jobs", "N", "submissions at once (default: half of the processors)"),
+    Option(
+        "jobs", "N", "submissions at once (default: half of the processors; with Dask all threads)"
+    ),
     Option("limit", "MINUTES", "wall clock of one submission (default: 30 more than --stop-after)"),
-    Option("executor", "NAME", "who carries the jobs: local, or module:function", default="local"),
+    Option(
+        *("executor", "NAME", "who carries the jobs: local, dask://HOST:PORT, or module:function"),
+        default="local",
+    ),
     Option("retry", "", "grade again what ended as an infrastructure failure", flag=True),
+)
+
+
+OPEN = (
+    "--executor {}: a submission that is in no sandbox can reach the scheduler, which runs what it "
+    "is given; add --require-sandbox, or --sandbox off where you trust every submission"
 )
 
 
@@ -48,21 +58,25 @@ def add_arguments(
 
 def grade_all(options: argparse.Namespace) -> ExitCode:
     """Grade every submission. Raises UsageError before any of them is looked at."""
+    from conformance.batch.cluster import is_cluster
     from conformance.batch.executors import LOCAL
     from conformance.batch.find import find
     from conformance.batch.run import Batch
     from conformance.batch.settings import Settings
 
     out = Path(options.out or "results").expanduser().absolute()
-    jobs = max(1, (os.cpu_count() or 2) // 2) if options.jobs is None else _jobs(options.jobs)
+    jobs = None if options.jobs is None else _jobs(options.jobs)
     limit = None if options.limit is None else _minutes(options.limit)
     settings = Settings.read(vars(options), limit)
     found, others = find([path.expanduser() for path in options.paths], out)
     name = options.executor or LOCAL
+    if is_cluster(name) and not settings.shut_in:
+        raise UsageError(OPEN.format(name))
     secret = _secret(name) if settings.reads_secret else None
     for other in others:
         _say(f"passed over, neither a folder nor an archive: {ascii(str(other))[1:-1]}")
-    return Batch(found, out, settings, jobs, options.retry, name, secret).run(_say)
+    batch = Batch(found, out, settings, jobs, options.retry, name, secret, others=others)
+    return batch.run(_say)
 
 
 def _say(text: str) -> None:

@@ -9,11 +9,13 @@ import shutil
 import signal
 import subprocess
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
 from typing import IO
 
+from conformance.batch import shared
 from conformance.batch.child import START
 from conformance.batch.content import content_hash, files_hash
 from conformance.batch.find import Found
@@ -48,7 +50,8 @@ MOST_MISTAKES = 20
 class Task:
     """One submission to be graded; everything here can be sent to another process.
 
-    `done` are contents that have been graded before. `start` is the program that grades.
+    `done` are contents that have been graded before. `start` is the program that grades, `cwd` the
+    folder from which the settings name files.
     """
 
     found: Found
@@ -57,6 +60,7 @@ class Task:
     done: frozenset[str] = frozenset()
     secret: bytes | None = None
     start: str = START
+    cwd: Path = field(default_factory=Path.cwd)
 
     @property
     def folder(self) -> Path:
@@ -73,27 +77,30 @@ class Result:
     line: Line | None
 
 
-def grade(task: Task) -> Result:
-    """Grade one submission. Whatever goes wrong, there is a line that says so."""
+def grade(task: Task, given_up: Callable[[], bool] = lambda: False) -> Result:
+    """Grade one submission. Whatever goes wrong, there is a line that says so.
+
+    When `given_up` becomes true it ends at once with what it has started.
+    """
     began = time.monotonic()
     content = ""
     try:
         content = content_hash(task.found.path)
         if content in task.done:
             return Result(task.found.name, content, None)
-        line = _graded(task, _blank(task, content))
+        line = _graded(task, blank(task, content), given_up)
     except Refused as refused:
         reason = f"the archive is refused: {refused}"
-        line = replace(_blank(task, content), failure=CANDIDATE, reason=reason)
+        line = replace(blank(task, content), failure=CANDIDATE, reason=reason)
     except Exception as error:  # a mistake of ours must not take the others along
         known = isinstance(error, ConformanceError | OSError)
         text = str(error) if known else f"internal error: {type(error).__name__}: {error}"
-        line = replace(_blank(task, content), reason=one_line(text, REASON))
+        line = replace(blank(task, content), reason=one_line(text, REASON))
     seconds = round(time.monotonic() - began, 2)
     return Result(task.found.name, content, replace(line, seconds=seconds))
 
 
-def _blank(task: Task, content: str) -> Line:
+def blank(task: Task, content: str, reason: str = "") -> Line:
     """The line of a submission about which nothing is known yet."""
     return Line(
         task.found.name,
@@ -101,16 +108,17 @@ def _blank(task: Task, content: str) -> Line:
         task.settings.mark,
         verdict=VerdictKind.ERROR.value,
         failure=INFRASTRUCTURE,
+        reason=reason,
     )
 
 
-def _graded(task: Task, line: Line) -> Line:
+def _graded(task: Task, line: Line, given_up: Callable[[], bool]) -> Line:
     work = task.out / WORK / task.found.name
     shutil.rmtree(work, ignore_errors=True)
     try:
         path = unpack(task.found.path, work) if task.found.is_archive else task.found.path
         line = replace(line, files=files_hash(path))
-        code, peak = _run(task, path)
+        code, peak = _run(task, path, given_up)
         line = replace(line, exit_code=code, peak_mib=round(peak, 1))
         line = _judged(task, line, code)
         return replace(line, reason=_without(line.reason, path, task.found.name))
@@ -146,7 +154,7 @@ def end_all() -> None:
             _kill(process)
 
 
-def _run(task: Task, path: Path) -> tuple[int | None, float]:
+def _run(task: Task, path: Path, given_up: Callable[[], bool]) -> tuple[int | None, float]:
     """Exit code (None: it took too long) and the largest memory in MiB."""
     folder = task.folder
     folder.mkdir(parents=True, exist_ok=True)
@@ -165,7 +173,7 @@ def _run(task: Task, path: Path) -> tuple[int | None, float]:
         if process.stdin is not None:
             with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
                 pipe.write(task.secret or b"")
-        return _watch(process, task.settings.limit)
+        return _watch(process, task.settings.limit, given_up)
     finally:
         with _guard:
             _kill(process)
@@ -175,37 +183,45 @@ def _run(task: Task, path: Path) -> tuple[int | None, float]:
 
 
 def _start(task: Task, path: Path, pipe: int, console: IO[bytes]) -> subprocess.Popen[bytes]:
-    command = _command(task, path, pipe)
+    server = shared.server() if task.settings.forks else None
+    passed = (pipe,) if server is None else (pipe, server.connection.fileno())
+    command = _command(task, path, passed)
     with _guard:
         if _stopping:
             raise ConformanceError("interrupted")
         process = subprocess.Popen(
             command,
+            cwd=task.cwd,
             stdin=subprocess.DEVNULL if task.secret is None else subprocess.PIPE,
             stdout=console,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            pass_fds=(pipe,),
+            pass_fds=passed,
         )
         _running.add(process)
     return process
 
 
-def _command(task: Task, path: Path, pipe: int) -> list[str]:
+def _command(task: Task, path: Path, passed: Sequence[int]) -> list[str]:
     words = ["grade", str(path.absolute()), "--gate", f"--report={task.folder.absolute()}"]
     words += task.settings.words
-    return clean_command("conformance", words, str(path), task.start, str(pipe))
+    told = ",".join(map(str, passed))
+    return clean_command("conformance", words, str(path), task.start, told)
 
 
-def _watch(process: subprocess.Popen[bytes], limit: float) -> tuple[int | None, float]:
+def _watch(
+    process: subprocess.Popen[bytes], limit: float, given_up: Callable[[], bool]
+) -> tuple[int | None, float]:
     began = time.monotonic()
     peak, sampled = 0.0, began - SAMPLE / 2
     while not _ended(process):
         now = time.monotonic()
         if now - began > limit:
             return None, peak
+        if given_up():
+            raise ConformanceError("interrupted")
         if now - sampled >= SAMPLE:
-            peak, sampled = max(peak, tree_mib(process.pid)), now
+            peak, sampled = max(peak, tree_mib(process.pid, shared.pid())), now
         time.sleep(POLL)
     with _guard:
         _kill(process)  # what it has left behind; its number is not anybody else's yet
@@ -250,7 +266,7 @@ def _judged(task: Task, line: Line, code: int | None) -> Line:
         line,
         verdict=verdict.kind.value,
         failure=_blame(verdict),
-        reason=verdict.error or verdict.headline,
+        reason=(verdict.error or verdict.headline).partition("\n")[0],
     )
     line = _with_points(task, line, results, verdict)
     return line if line.failure else _with_details(line, results, verdict)

@@ -9,32 +9,35 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from pathlib import Path
 
+from conformance.batch import shared
 from conformance.batch.child import START
-from conformance.batch.executors import LOCAL, Executor, executor
+from conformance.batch.executors import LOCAL, Carrier, carrier
 from conformance.batch.find import Found
 from conformance.batch.grade import WORK, Result, Task, begin, end_all, grade
 from conformance.batch.record import INFRASTRUCTURE, Line, Record
 from conformance.batch.settings import Settings
 from conformance.batch.table import Effort, write_table
-from conformance.errors import ExitCode, InternalError
+from conformance.errors import ConformanceError, ExitCode, InternalError
 from conformance.report.figures import shown_score
-
-AHEAD = 2
-"""Tasks per job that are handed out; the others wait here, where they take no memory."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What is to be graded, and how. `again`: also what ended as an infrastructure failure."""
+    """What is to be graded, and how.
+
+    `jobs` at once, or as many as the executor is made for. `again`: also what ended as an
+    infrastructure failure. `others` lie beside the submissions and are passed over.
+    """
 
     found: Sequence[Found]
     out: Path
     settings: Settings
-    jobs: int = 1
+    jobs: int | None = 1
     again: bool = False
     executor: str = LOCAL
     secret: bytes | None = None
     start: str = START
+    others: Sequence[Path] = ()
 
     def run(self, say: Callable[[str], None]) -> ExitCode:
         """Grade what is not in the record yet, and write the table of all.
@@ -44,29 +47,30 @@ class Batch:
         """
         began = time.monotonic()
         with Record(self.out, self.settings.mark) as record:
-            carrier = executor(self.executor, self.jobs)
+            taken = carrier(self.executor, self.jobs)
             begin()
             work = self.out / WORK
             shutil.rmtree(work, ignore_errors=True)  # of a batch that was killed
             work.mkdir(mode=0o700)
             try:
-                contents, graded = self._grade_all(record, carrier, say)
+                contents, graded = self._grade_all(record, taken, say)
             except BaseException:
                 end_all()
                 raise
             finally:
-                carrier.shutdown(wait=True, cancel_futures=True)
+                taken.executor.shutdown(wait=True, cancel_futures=True)
+                shared.close()
                 shutil.rmtree(work, ignore_errors=True)
-            effort = Effort(graded, time.monotonic() - began, self.jobs)
+            effort = Effort(graded, time.monotonic() - began, taken.jobs)
             return self._conclude(record, contents, effort, say)
 
     def _grade_all(
-        self, record: Record, carrier: Executor, say: Callable[[str], None]
+        self, record: Record, taken: Carrier, say: Callable[[str], None]
     ) -> tuple[dict[str, str], int]:
         """Name -> content of every submission, and how many were graded just now."""
         contents: dict[str, str] = {}
         graded = 0
-        for result in self._results(record, carrier):
+        for result in self._results(record, taken):
             contents[result.name] = result.sha256
             place = f"[{len(contents)}/{len(self.found)}] {ascii(result.name)[1:-1]}"
             if result.line is None:
@@ -77,7 +81,7 @@ class Batch:
             say(f"{place}: {_shown(result.line)}")
         return contents, graded
 
-    def _results(self, record: Record, carrier: Executor) -> Iterator[Result]:
+    def _results(self, record: Record, taken: Carrier) -> Iterator[Result]:
         done = record.done(self.again)
         waiting = iter(self.found)
         pending: set[Future[Result]] = set()
@@ -85,8 +89,8 @@ class Batch:
             for found in waiting:
                 before = done.get(found.name, frozenset())
                 task = Task(found, self.out, self.settings, before, self.secret, self.start)
-                pending.add(carrier.submit(grade, task))
-                if len(pending) >= AHEAD * self.jobs:
+                pending.add(taken.executor.submit(grade, task))
+                if len(pending) >= taken.ahead:
                     break
             if not pending:
                 return
@@ -102,7 +106,7 @@ class Batch:
         say: Callable[[str], None],
     ) -> ExitCode:
         table = write_table(record, contents)
-        table.write(self.out, effort)
+        table.write(self.out, effort, [path.name for path in self.others])
         for names in table.identical:
             say(f"warning: identical files: {', '.join(ascii(name)[1:-1] for name in names)}")
         say(table.headline)
@@ -113,6 +117,8 @@ class Batch:
 def _result(future: Future[Result]) -> Result:
     try:
         return future.result()
+    except ConformanceError:
+        raise
     except Exception as error:  # `grade` raises nothing: what carries it has failed
         raise InternalError(
             f"the executor has lost a task: {type(error).__name__}: {error}; the same command "

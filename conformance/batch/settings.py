@@ -11,10 +11,12 @@ from typing import Any
 
 from conformance import SPEC_VERSION, __version__
 from conformance.batch.command import PASSED_ON
+from conformance.candidate.forkserver import possible
+from conformance.candidate.limits import interpreter
 from conformance.config import with_config
 from conformance.course.rubric import Rubric
 from conformance.errors import UsageError
-from conformance.options import OPTIONS, GradeOptions
+from conformance.options import DEFAULTS, OPTIONS, GradeOptions
 
 NOT_FOR_A_CLASS = ("report", "junit", "gradescope", "github", "in-process", "max-minutes")
 """Options that may stand in the instructor's file, and that cannot be the same for everybody."""
@@ -30,7 +32,8 @@ class Settings:
     """The words of each command, and what the judge of the class has to know itself.
 
     `mark` is the same as long as nothing that decides a grade has changed. A hidden seed is not in
-    it: nothing is kept that could be derived from the secret.
+    it: nothing is kept that could be derived from the secret. `shut_in`: whether it was said
+    whether submissions are in a sandbox, one without network or none.
     """
 
     words: tuple[str, ...]
@@ -38,6 +41,9 @@ class Settings:
     rubric: Rubric | None
     mark: str
     reads_secret: bool = False
+    shut_in: bool = False
+    #: whether their workers may come from a fork server
+    forks: bool = False
 
     @classmethod
     def read(cls, given: Mapping[str, Any], limit: float | None = None) -> Settings:
@@ -56,7 +62,9 @@ class Settings:
         told = [__version__, SPEC_VERSION, seconds, *_told(passed), *_told(merged)]
         mark = hashlib.sha256(json.dumps(told).encode()).hexdigest()
         secret = str(merged.get("hidden_seed_file")) == "-"
-        return cls(words, seconds, options.rubric, mark, secret)
+        shut_in = options.require_sandbox or options.sandbox != DEFAULTS["sandbox"]
+        forks = possible(options.sandbox, options.device, interpreter(options.python))
+        return cls(words, seconds, options.rubric, mark, secret, shut_in, forks)
 
 
 def _words(passed: Mapping[str, Any]) -> list[str]:

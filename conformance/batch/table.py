@@ -8,13 +8,17 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import TypeVar
+from urllib.parse import quote
 
 from conformance.batch.memory import own_peak_mib
 from conformance.batch.record import CANDIDATE, INFRASTRUCTURE, Line, Record
 from conformance.report.figures import plural, shown_score
 from conformance.report.files import write_text
-from conformance.report.text import cell_code, prose
+from conformance.report.stream import MARKDOWN_NAME as MARKDOWN_REPORT
+from conformance.report.text import cell_code, code, prose
+from conformance.spec import all_requirements, component_names, component_spec
 
 Key = TypeVar("Key", str, tuple[str, str])
 
@@ -141,10 +145,10 @@ class Table:
             f"{plural(len(self.infrastructure), 'infrastructure failure')}."
         )
 
-    def write(self, folder: Path, effort: Effort) -> None:
-        """Write both files. Raises UsageError."""
+    def write(self, folder: Path, effort: Effort, others: Sequence[str] = ()) -> None:
+        """Write both files; `others` were passed over. Raises UsageError."""
         write_text(folder / CSV_NAME, self.csv())
-        write_text(folder / MARKDOWN_NAME, self.markdown(effort))
+        write_text(folder / MARKDOWN_NAME, self.markdown(effort, others))
 
     def same_as(self, name: str) -> str:
         """The others with the same files."""
@@ -164,9 +168,9 @@ class Table:
             writer.writerow([_cell(value) for value in values])
         return text.getvalue()
 
-    def markdown(self, effort: Effort) -> str:
+    def markdown(self, effort: Effort, others: Sequence[str] = ()) -> str:
         """The report on the class."""
-        parts = ["# The class", self.headline]
+        parts = ["# The class", self.headline, *self._points()]
         if self.infrastructure:
             rows = [(_named(row), prose(row.reason, 300)) for row in self.infrastructure]
             parts += [
@@ -174,6 +178,22 @@ class Table:
                 "Nothing is known about these submissions. Mend what is named and run the same "
                 "command with `--retry`.",
                 _table(("submission", "reason"), rows),
+            ]
+        refused = [row for row in self.rows if row.failure == CANDIDATE]
+        if refused:
+            rows = [(_named(row), prose(row.reason, 300)) for row in refused]
+            parts += [
+                "## Cannot be graded",
+                "Nothing in these submissions could be asked, and that is due to them. They have "
+                "no points.",
+                _table(("submission", "reason"), rows),
+            ]
+        if others:
+            names = ", ".join(code(name) for name in sorted(others)[:MOST])
+            more = f" and {len(others) - MOST} more" if len(others) > MOST else ""
+            parts += [
+                "## Passed over",
+                f"Neither folders nor archives, so nobody's submission: {names}{more}.",
             ]
         parts += self._ranking()
         parts += self._frequent()
@@ -183,21 +203,29 @@ class Table:
         parts += ["## What it took", self._effort(effort)]
         return "\n\n".join(parts) + "\n"
 
+    def _points(self) -> list[str]:
+        """How the points are spread; what cannot be graded has 0 of them."""
+        given = sorted(row.points or 0.0 for row in self.rows if row.failure != INFRASTRUCTURE)
+        of = next((row.of for row in self.rows if row.of is not None), None)
+        if of is None:
+            return []
+        spread = f"lowest {given[0]:g}, median {median(given):g}, highest {given[-1]:g}"
+        return [f"Points, of {of:g}: {spread}."]
+
     def _ranking(self) -> list[str]:
-        rows = [row for row in self.rows if row.failure != INFRASTRUCTURE]
+        rows = self.judged
         if not rows:
             return []
         points = any(row.points is not None for row in rows)
-        head = ("submission", "verdict", "score", *(("points",) if points else ()), "first mistake")
+        head = ("submission", "verdict", "score", *(("points",) if points else ()), "what is wrong")
         body = []
         for row in rows:
-            verdict = "cannot be graded" if row.failure else row.verdict
             score = "-" if row.score is None else shown_score(row.score)
             told = "-" if row.points is None else f"{row.points:g} of {row.of:g}"
             # what passes may have been observed to do something that does not count
             why = row.mistake or ("" if row.verdict == "conforming" else row.reason)
             body.append(
-                (_named(row), verdict, score, *((told,) if points else ()), prose(why, 200))
+                (_linked(row), row.verdict, score, *((told,) if points else ()), prose(why, 200))
             )
         return ["## Submissions, worst first", _table(head, body)]
 
@@ -208,9 +236,9 @@ class Table:
             ("Requirements that most fail", "requirement", self.failed),
             ("Not implemented", "component", self.absent),
         ):
-            rows = [(cell_code(name), _share(n, judged)) for name, n in _top(counts)]
+            rows = [(cell_code(n), _sentence(n), _share(many, judged)) for n, many in _top(counts)]
             if rows:
-                parts += [f"## {title}", _table((noun, "submissions"), rows)]
+                parts += [f"## {title}", _table((noun, "what it is", "submissions"), rows)]
         mistakes = [
             (prose(self.sentences[key], 300), cell_code(key[0]), _share(n, judged))
             for key, n in _top(self.mistakes)
@@ -249,6 +277,19 @@ def _share(number: int, whole: int) -> str:
 
 def _named(row: Row) -> str:
     return cell_code(row.name)
+
+
+def _linked(row: Row) -> str:
+    """Its name, which leads to its report."""
+    return f"[{_named(row)}]({quote(row.name, safe='')}/{MARKDOWN_REPORT})"
+
+
+def _sentence(name: str) -> str:
+    """What a requirement demands, or what a component computes; empty where it is not known."""
+    if name in component_names():
+        return prose(component_spec(name).title, 200)
+    known = all_requirements().get(name)
+    return prose(known.sentence, 200) if known else ""
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -35,6 +35,15 @@ UNREADABLE = (
 )
 """What the readers of the standard library raise for a broken archive."""
 
+OTHERS = {
+    b"Rar!": "RAR",
+    b"7z\xbc\xaf": "7-Zip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ": "xz",
+    b"\x28\xb5\x2f\xfd": "Zstandard",
+}
+"""How archives begin that are not opened, whatever their names end with."""
+
 LEFT_OUT = ("__MACOSX", ".DS_Store", "Thumbs.db")
 """What systems add to archives."""
 
@@ -75,6 +84,7 @@ def unpack(archive: Path, folder: Path, bounds: Bounds = BOUNDS) -> Path:
             target = _Target(folder.resolve(), bounds, size)
             if size > bounds.size:
                 raise Refused(f"it is larger than {_shown(bounds.size)}")
+            _must_be_known(archive)
             (_unzip if zipfile.is_zipfile(archive) else _untar)(archive, target)
             target.finish()
     except BaseException:
@@ -172,6 +182,14 @@ class _Target:
         for path in self._links:
             if not Path(os.path.realpath(path)).is_relative_to(self.root):
                 raise Refused(f"the link {_quoted(path.name)} leads out of the folder")
+
+
+def _must_be_known(archive: Path) -> None:
+    with archive.open("rb") as file:
+        start = file.read(8)
+    for mark, kind in OTHERS.items():
+        if start.startswith(mark):
+            raise Refused(f"it is packed with {kind}; hand in .zip, .tar or .tar.gz")
 
 
 def _unzip(archive: Path, target: _Target) -> None:

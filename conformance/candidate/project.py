@@ -12,7 +12,7 @@ from typing import Any
 
 from conformance.candidate import sources
 from conformance.candidate.sources import entries, skipped
-from conformance.errors import UsageError
+from conformance.errors import LoadError
 
 CONFIG_NAME = "conformance.toml"
 INSTALLED = ("site-packages", "dist-packages")
@@ -25,7 +25,7 @@ _PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", ".git", CONFIG_NAME
 def read_config(folder: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The checked content of conformance.toml, and a notice on what of it is ignored.
 
-    It may say where things are and nothing else. Raises UsageError where that is said wrongly.
+    It may say where things are and nothing else. Raises LoadError where that is said wrongly.
     """
     path = folder / CONFIG_NAME
     if not path.is_file():
@@ -33,7 +33,7 @@ def read_config(folder: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
     try:
         config = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"{path} is not valid TOML: {error}") from None
+        raise LoadError(f"{path} is not valid TOML: {error}") from None
     _check_config(path, config)
     known = {key: value for key, value in config.items() if key in ("adapters", "modules")}
     names = ", ".join(_shown(key) for key in sorted(set(config) - set(known)))
@@ -51,17 +51,17 @@ def _shown(key: str) -> str:
 def _check_config(path: Path, config: Mapping[str, Any]) -> None:
     adapters = config.get("adapters", "adapters.py")
     if not isinstance(adapters, str) or not adapters.endswith(".py"):
-        raise UsageError(f'{path}: adapters must be the path of a Python file, as in "adapters.py"')
+        raise LoadError(f'{path}: adapters must be the path of a Python file, as in "adapters.py"')
     if "adapters" in config and not (path.parent / adapters).is_file():
-        raise UsageError(f"{path}: adapters = {adapters!r}, but there is no such file")
+        raise LoadError(f"{path}: adapters = {adapters!r}, but there is no such file")
     if not sources.inside(path.parent / adapters, path.parent):
-        raise UsageError(f"{path}: adapters = {adapters!r} leads out of the submission's folder")
+        raise LoadError(f"{path}: adapters = {adapters!r} leads out of the submission's folder")
     modules = config.get("modules", {})
     good = isinstance(modules, dict) and all(
         isinstance(v, str) and v.count(":") == 1 and all(v.split(":")) for v in modules.values()
     )
     if not good:
-        raise UsageError(f'{path}: modules must be a table like RMSNorm = "package.module:RMSNorm"')
+        raise LoadError(f'{path}: modules must be a table like RMSNorm = "package.module:RMSNorm"')
 
 
 # -- folders -------------------------------------------------------------------------------------

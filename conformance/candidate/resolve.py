@@ -203,7 +203,7 @@ def _project_root(path: Path, source: Source) -> Path:
 def _folder(folder: Path) -> Submission:
     """The adapters module, or the classes, of a submission's folder."""
     if not entries(folder):
-        raise LoadError(f"{folder} is empty; --impl takes the folder that holds the submission")
+        raise LoadError(f"{folder} is empty; name the folder that holds the submission")
     config, notices = project.read_config(folder)
     return replace(_found_in(folder, config), notices=notices)
 

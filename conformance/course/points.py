@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from typing import Any
 
 from conformance.adapters import COURSE_FUNCTIONS
 from conformance.candidate.messages import Outcome
@@ -100,6 +101,41 @@ class Grade:
         """In one line: "96.5 of 120 points", with the reason where there are none."""
         line = f"{shown_points(self.points)} of {shown_points(self.total)} points"
         return f"{line}: {self.blame} failure" if self.blame else line
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in `report.json`."""
+        return {
+            "points": _number(self.points),
+            "total": _number(self.total),
+            "failure": self.blame.value if self.blame else None,
+            "reason": self.reason,
+            "components": {earned.component: _component(earned) for earned in self.components},
+        }
+
+
+def _component(earned: Earned) -> dict[str, Any]:
+    parts = {
+        part.level.lower(): {
+            "points": _number(part.points),
+            "possible": _number(part.possible),
+            "passed": part.passed,
+            "requirements": part.total,
+        }
+        for part in earned.parts
+    }
+    return {
+        "points": _number(earned.points),
+        "possible": _number(earned.possible),
+        "counts": earned.counts.value,
+        "grading": earned.grading.value,
+        "note": earned.note,
+        "levels": parts,
+    }
+
+
+def _number(points: Fraction) -> float:
+    """As points are shown: up to two digits, rounded down."""
+    return float(shown_points(points))
 
 
 def award(results: Results, rubric: Rubric, verdict: Verdict | None = None) -> Grade:

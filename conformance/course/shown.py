@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from conformance.course.points import Blame, Earned, Grade, award
 from conformance.course.rubric import Counts, Rubric, shown_points
 from conformance.report.model import Results
@@ -32,6 +34,13 @@ def points_text_of(
 def points_markdown_of(results: Results, verdict: Verdict, rubric: Rubric | None) -> Safe:
     """The points of a run as Markdown; empty without a rubric."""
     return Safe("") if rubric is None else points_markdown(award(results, rubric, verdict))
+
+
+def points_json_of(
+    results: Results, verdict: Verdict, rubric: Rubric | None
+) -> dict[str, Any] | None:
+    """The points of a run for `report.json`; None without a rubric."""
+    return None if rubric is None else award(results, rubric, verdict).to_json()
 
 
 def points_text(grade: Grade, width: int = 100) -> str:

@@ -64,7 +64,7 @@ def write_reports(
     when the results cannot be read or the folder cannot be written.
     """
     from conformance.course.audience import seen_by
-    from conformance.course.shown import points_markdown_of
+    from conformance.course.shown import points_json_of, points_markdown_of
     from conformance.report.jsonfile import report_json
     from conformance.report.markdown import render_markdown
 
@@ -72,6 +72,7 @@ def write_reports(
     verdict = judge(results)
     points = points_markdown_of(results, verdict, rubric)
     shown = seen_by(results, audience)
-    write_text(folder / JSON_NAME, report_json(shown, verdict))
+    given = points_json_of(results, verdict, rubric)
+    write_text(folder / JSON_NAME, report_json(shown, verdict, given))
     write_text(folder / MARKDOWN_NAME, render_markdown(shown, verdict, points=points))
     return verdict

@@ -19,14 +19,18 @@ from conformance.report.verdict import ComponentResult, Verdict, judge
 REPORT_SCHEMA = "transformer-conformance/report/1"
 
 
-def report_json(results: Results, verdict: Verdict | None = None) -> str:
+def report_json(
+    results: Results, verdict: Verdict | None = None, points: Mapping[str, Any] | None = None
+) -> str:
     """The text of `report.json`, the same bytes for the same results in any order."""
-    document = report_document(results, verdict)
+    document = report_document(results, verdict, points)
     return json.dumps(document, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
 
 
-def report_document(results: Results, verdict: Verdict | None = None) -> dict[str, Any]:
-    """The report as plain JSON values."""
+def report_document(
+    results: Results, verdict: Verdict | None = None, points: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The report as plain JSON values; `points` are those that a rubric gives."""
     verdict = verdict or judge(results)
     header = results.header
     return {
@@ -37,7 +41,7 @@ def report_document(results: Results, verdict: Verdict | None = None) -> dict[st
         "score": round(verdict.score, 6),
         "components": {c.name: _component(c) for c in verdict.components},
         "checks": [_check(check) for check in results.ordered()],
-        "environment": _environment(results, verdict),
+        "environment": {**_environment(results, verdict), "points": points},
     }
 
 

@@ -1,8 +1,12 @@
-"""A batch with the fake grader, as a process that can be killed: driver.py FOLDER OUT JOBS."""
+"""A batch with the fake grader, as a process that can be killed.
+
+driver.py FOLDER OUT JOBS [EXECUTOR]
+"""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from conformance.batch.find import find
@@ -16,11 +20,20 @@ START = (
 )
 
 
-def batch(folder: Path, out: Path, jobs: int = 2, limit: float = 5.0, again: bool = False) -> Batch:
+def batch(
+    folder: Path,
+    out: Path,
+    jobs: int | None = 2,
+    limit: float = 5.0,
+    again: bool = False,
+    executor: str = "local",
+) -> Batch:
     found, _ = find([folder], out)
-    return Batch(found, out, Settings.read({}, limit), jobs, again, start=START)
+    settings = replace(Settings.read({}, limit), forks=False)  # the fake grader has no worker
+    return Batch(found, out, settings, jobs, again, executor, start=START)
 
 
 if __name__ == "__main__":
-    given, results, many = sys.argv[1:]
-    sys.exit(batch(Path(given), Path(results), int(many)).run(lambda text: print(text, flush=True)))
+    given, results, many, *carrier = sys.argv[1:]
+    made = batch(Path(given), Path(results), int(many), 5.0, False, *carrier)
+    sys.exit(made.run(lambda text: print(text, flush=True)))

@@ -7,6 +7,7 @@ The submission's adapters.py says in one word what is to happen. Each call is no
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -35,6 +36,8 @@ def main() -> int:
         time.sleep(600)
     if word == "crash":
         os.abort()
+    if word == "kill-worker":
+        os.kill(os.getppid(), signal.SIGKILL)
     if word == "forged":
         print("GATE: PASS everything is fine")
         return 0

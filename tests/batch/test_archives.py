@@ -161,6 +161,14 @@ def test_what_is_no_archive_is_refused(content: bytes, tmp_path: Path) -> None:
         unpack(tmp_path / "a.zip", tmp_path / "out")
 
 
+@pytest.mark.parametrize(("start", "kind"), [(b"Rar!\x1a", "RAR"), (b"BZh91AY", "bzip2")])
+def test_another_archive_is_named(start: bytes, kind: str, tmp_path: Path) -> None:
+    (tmp_path / "a.zip").write_bytes(start)
+    with pytest.raises(Refused, match=f"packed with {kind}; hand in"):
+        unpack(tmp_path / "a.zip", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_an_archive_that_is_cut_off_is_refused(tmp_path: Path) -> None:
     archive = tar(tmp_path / "a.tgz", ("a.py", os.urandom(50_000)))
     archive.write_bytes(archive.read_bytes()[:20_000])

@@ -20,7 +20,9 @@ from conformance.batch.find import find
 from conformance.batch.grade import WORK
 from conformance.batch.record import Line, Record
 from conformance.batch.settings import Settings
+from conformance.batch.table import Effort, write_table
 from conformance.errors import ExitCode, UsageError
+from conformance.spec import requirement
 
 TIMINGS = ("seconds", "peak_mib")
 
@@ -77,7 +79,7 @@ def test_each_submission_ends_by_itself(a_class: Path, driver: ModuleType, tmp_p
     # first those of whom nothing is known, then the worst
     order = ["dan", "eve", "gus", "hal", "fay", "jan", "bob", "cyd", "ada", "ida"]
     assert [row["name"] for row in rows] == order
-    assert "| `RMSNORM-GAIN` | 2 of 4 |" in text
+    assert re.search(r"^\| `RMSNORM-GAIN` \| .+ \| 2 of 4 \|$", text, flags=re.MULTILINE)
     assert "| eps stands outside the root | `rmsnorm` | 2 of 4 |" in text
     assert "- `ada`, `ida`" in text
     assert "warning: identical files: ada, ida" in said
@@ -201,6 +203,73 @@ def test_which_submissions_there_are(tmp_path: Path) -> None:
         find([tmp_path], tmp_path / "results")
 
 
+def test_how_platforms_hand_them_over(tmp_path: Path) -> None:
+    folder = tmp_path / "class"
+    for name in ("ada", "bob", "cyd"):
+        (folder / name).mkdir(parents=True)
+    for name in ("ada/hw.zip", "bob/hw.zip", "bob/adapters.py", "cyd/notes.txt"):
+        (folder / name).write_text("")
+    (folder / "dan.rar").write_bytes(b"Rar!\x1a\x07")
+    (folder / "adapters_of_eve.py").write_text("")
+    found, others = find([folder], tmp_path / "results")
+    told = {one.name: (one.path.relative_to(folder).as_posix(), one.is_archive) for one in found}
+    assert told == {
+        "ada": ("ada/hw.zip", True),  # nothing else is in it
+        "bob": ("bob", False),
+        "cyd": ("cyd", False),
+        "dan": ("dan.rar", True),
+    }
+    assert [path.name for path in others] == ["adapters_of_eve.py"]
+
+
+@pytest.mark.parametrize("name", ["adapters.py", "tests/adapters.py", "conformance.toml"])
+def test_one_submission_is_no_class(name: str, tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("")
+    with pytest.raises(UsageError, match=f"this is one submission, it holds {name}"):
+        find([tmp_path], tmp_path / "results")
+
+
+def test_a_folder_without_submissions_says_what_is_there(tmp_path: Path) -> None:
+    (tmp_path / "grades.xlsx").write_text("")
+    with pytest.raises(UsageError, match=r"no submission here, only grades\.xlsx; each is"):
+        find([tmp_path], tmp_path / "results")
+
+
+def test_what_the_class_has_in_common(tmp_path: Path) -> None:
+    lines = [
+        Line(
+            "ada", "1", "m", "non-conforming", score=0.5, points=5.0, of=12.0, failed=("SILU-PURE",)
+        ),
+        Line(
+            "bob", "2", "m", "non-conforming", score=0.2, points=2.0, of=12.0, failed=("SILU-PURE",)
+        ),
+        Line("cyd", "3", "m", "conforming", score=1.0, points=12.0, of=12.0),
+        Line("dan", "4", "m", "error", failure="candidate", reason="nothing in it"),
+    ]
+    with Record(tmp_path, "m") as record:
+        for line in lines:
+            record.add(line)
+        table = write_table(record, {line.name: line.sha256 for line in lines})
+    table.write(tmp_path, Effort(4, 8.0, 2), ["a|b.py"])
+    text = (tmp_path / "class.md").read_text("utf-8")
+    assert "Points, of 12: lowest 0, median 3.5, highest 12." in text
+    parts = ["## Cannot be graded", "| `dan` | nothing in it |", "## Passed over", "`a|b.py`"]
+    parts += [
+        "## Submissions, worst first",
+        "| [`bob`](bob/report.md) | non-conf",
+        "| [`ada`](ada/report.md) | non-conf",
+        "| [`cyd`](cyd/report.md) |",
+    ]
+    assert [part for part in parts if part not in text] == []
+    places = [text.index(part) for part in parts]
+    assert places == sorted(places)
+    sentence = requirement("SILU-PURE").sentence[:20]
+    assert f"| `SILU-PURE` | {sentence}" in text
+    assert "| 2 of 3, most |" in text
+
+
 def test_a_name_is_no_formula_and_no_markup(driver: ModuleType, tmp_path: Path) -> None:
     folder = tmp_path / "class"
     for name in ("=HYPERLINK(1)", "a|b`c"):
@@ -209,4 +278,6 @@ def test_a_name_is_no_formula_and_no_markup(driver: ModuleType, tmp_path: Path) 
     driver.batch(folder, tmp_path / "out").run(quiet)
     rows, text = tables(tmp_path / "out")
     assert [row["name"] for row in rows] == ["'=HYPERLINK(1)", "a|b`c"]
-    assert re.search(r"^\| ``a\\\|b`c`` \| conforming", text, flags=re.MULTILINE)
+    assert re.search(
+        r"^\| \[``a\\\|b`c``\]\(a%7Cb%60c/report\.md\) \| conforming", text, flags=re.MULTILINE
+    )

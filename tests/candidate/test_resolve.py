@@ -121,7 +121,7 @@ def test_config_says_where(write: Write) -> None:
 def test_config_that_is_wrong(write: Write, text: str, words: str) -> None:
     folder = write({"conformance.toml": text, "adapters.py": SILU})
     (folder.parent / "outside.py").write_text(SILU)
-    with pytest.raises(UsageError, match=words):
+    with pytest.raises(LoadError, match=words):
         find(folder)
 
 

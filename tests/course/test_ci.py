@@ -122,6 +122,9 @@ def test_the_commands_in_them_are_understood(made: dict[str, Path]) -> None:
         assert options.gate
         assert options.audience == "student"
         assert options.config.endswith("course.toml")
+        # where the runner is known to allow a sandbox it is demanded; elsewhere a variable says so
+        variable = re.fullmatch(r"\$(CONFORMANCE_)?SANDBOX", options.sandbox or "")
+        assert options.require_sandbox or variable
         for option in OPTIONS:  # reports lie outside of what holds expected values
             assert hasattr(options, option.key)
 

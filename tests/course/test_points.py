@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import conformance.report
 from conformance.course import Blame, Counts, Grade, Grading, Rubric, Worth, award
-from conformance.course.shown import points_markdown, points_text
-from conformance.report import Candidate, ErrorRecord, Results
+from conformance.course.shown import points_json_of, points_markdown, points_text
+from conformance.report import Candidate, ErrorRecord, Results, judge, write_reports
+from conformance.report.jsonfile import report_document
 from conformance.report.model import OUTCOMES
 from conformance.report.policy import PolicyRecord, PolicyUse
+
+SCHEMA = Path(conformance.report.__file__).parent / "schema" / "report.schema.json"
+VALIDATOR = jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text("utf-8")))
 
 
 def only(*worths: Worth) -> Rubric:
@@ -233,3 +241,35 @@ def test_points_as_markdown_hold_no_markup_of_others(samples: Any) -> None:
     assert row.count("|") - row.count("\\|") == 5
     assert "<b>" not in text
     assert "@someone" not in text
+
+
+def test_in_the_report_for_programs(
+    samples: Any, passing: Results, rubric: Rubric, nothing: dict[str, Results]
+) -> None:
+    runs = [passing, samples.night(), *nothing.values()]
+    for results in runs:
+        verdict = judge(results)
+        document = report_document(results, verdict, points_json_of(results, verdict, rubric))
+        VALIDATOR.validate(document)
+        told, grade = document["environment"]["points"], award(results, rubric)
+        assert (told["points"], told["total"]) == (float(grade.points), float(grade.total))
+        assert told["failure"] == (grade.blame and grade.blame.value)
+    VALIDATOR.validate(report_document(passing))
+    assert report_document(passing)["environment"]["points"] is None
+    told = award(passing, rubric).to_json()["components"]["rope"]
+    assert told["levels"]["should"] == {
+        "points": 2.0,
+        "possible": 2.0,
+        "passed": 1,
+        "requirements": 1,
+    }
+    assert (told["points"], told["counts"]) == (10.0, "required")
+
+
+def test_the_report_is_written_with_points(samples: Any, rubric: Rubric, tmp_path: Path) -> None:
+    samples.write(tmp_path / "results.jsonl", samples.night())
+    write_reports(tmp_path / "results.jsonl", tmp_path, rubric=rubric, audience="student")
+    document = json.loads((tmp_path / "report.json").read_text("utf-8"))
+    VALIDATOR.validate(document)
+    assert document["environment"]["points"]["total"] == 25
+    assert document["environment"]["points"]["components"]["glu"]["note"].startswith("not impl")

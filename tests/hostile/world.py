@@ -183,7 +183,7 @@ def observe(arrangement: Arrangement, mode: str, look: object) -> object:
     with listening() as port, world(arrangement, port) as made:
         before = {name: snapshot(getattr(made, name)) for name in COMPARED}
         seen = _graded(made, arrangement, mode)
-        seen.survivors = _survivors(made.root.name)
+        seen.survivors = survivors(made.root.name)
         for name in COMPARED:
             if snapshot(getattr(made, name)) != before[name]:
                 seen.changes.append(name)
@@ -300,7 +300,7 @@ class Peak:
         return self._highest
 
 
-def _survivors(token: str, patience: float = 3.0) -> list[str]:
+def survivors(token: str, patience: float = 3.0) -> list[str]:
     """Processes that belong to the world and are still there after a while; they are ended here."""
     until = time.monotonic() + patience
     while (left := _belonging(token)) and time.monotonic() < until:

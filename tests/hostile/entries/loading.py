@@ -20,7 +20,7 @@ if not sys.argv[0].endswith("worker.py"):
 """A module that the judge must not import; in the candidate's own process it does nothing."""
 
 OWN = "def run_silu(in_features):\n    return in_features\n"
-REFUSED = Holds("refused", "conformance.toml")
+MISLED = Holds("not loaded", "conformance.toml")
 IGNORED = Holds("passed", "ignored in its conformance.toml")
 
 
@@ -187,7 +187,7 @@ ENTRIES = [
     Entry(
         "adapters-of-another",
         "has a conformance.toml whose adapters are those of the submission beside it",
-        REFUSED,
+        MISLED,
         code=RIGHT,
         alone=True,
         files={"conformance.toml": 'adapters = "../alice/adapters.py"\n'},
@@ -195,7 +195,7 @@ ENTRIES = [
     Entry(
         "adapters-of-the-suite",
         "has a conformance.toml whose adapters are those of the reference",
-        REFUSED,
+        MISLED,
         code=RIGHT,
         alone=True,
         files={"conformance.toml": 'adapters = "@SUITE@/reference_impl/adapters.py"\n'},
@@ -203,7 +203,7 @@ ENTRIES = [
     Entry(
         "configuration-that-is-no-toml",
         "has a conformance.toml of binary noise",
-        REFUSED,
+        MISLED,
         code=RIGHT,
         alone=True,
         files={"conformance.toml": bytes(range(256)) * 10},
