@@ -233,7 +233,7 @@ def run_scaled_dot_product_attention(
         K: keys, (..., keys, d_k).
         V: values, (..., keys, d_v); d_v may differ from d_k.
         mask: bool (queries, keys), or with leading axes that broadcast to those of Q; True means
-            that the query sees the key.
+            that the query sees the key. A single row (..., 1, keys) should hold for all queries.
 
     Returns: (..., queries, d_v).
     Source: Vaswani et al. 2017 (arXiv 1706.03762) eq. 1; Course 3.5.4 eq. 11.

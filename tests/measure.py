@@ -4,6 +4,8 @@
     python tests/measure.py faults                  which faults pass every MUST check
     python tests/measure.py nulls                   null models that pass a value check
 
+All of them in the standard profile, unless --profile says otherwise.
+
 Candidates run in this process: they are all ours.
 """
 
@@ -158,13 +160,39 @@ def killers(found: list[Row]) -> str:
     return "\n".join(f"{entry}: {', '.join(ids)}" for entry, ids in failed.items())
 
 
+WITHOUT_VALUES = (
+    *("-PURE", "-INPUTS-UNCHANGED", "-DICTIONARY", "-FRESH", "-FRESH-RESULT"),
+    *("-DEVICE", "-DTYPE", "-RESULT"),
+)
+"""How requirements end that say nothing about numbers: memory, device, dtype of the result."""
+
+
 def null_passes(found: list[Row]) -> list[str]:
-    """Value checks that a null model passes."""
+    """Value checks that a null model passes: all that compare, and all of unknown kind."""
     return [
-        f"{r.entry} {r.check} ({r.level}), margin {r.margin:.3g}"
+        f"{r.entry} {r.check} ({r.level}), "
+        + ("nothing was compared" if r.margin is None else f"margin {r.margin:.3g}")
         for r in found
-        if r.outcome == Outcome.PASSED and r.margin is not None
+        if r.outcome == Outcome.PASSED and (r.margin is not None or _on_values(r))
     ]
+
+
+def _on_values(row: Row) -> bool:
+    """Whether a check is one that an implementation which computes nothing must fail."""
+    return row.level != "MAY" and not row.requirement.endswith(WITHOUT_VALUES)
+
+
+def null_summary(found: list[Row]) -> str:
+    """How many value checks there are, and what null models pass beside them."""
+    values = {r.check for r in found if _on_values(r)}
+    models = {r.entry.removesuffix(f"-{r.component.replace('_', '-')}") for r in found}
+    failed = sum(r.outcome != Outcome.PASSED for r in found if r.check in values)
+    others = {r.check for r in found} - values
+    return (
+        f"{len(values)} value checks of {len({r.component for r in found})} components, "
+        f"{len(models)} null models: {failed} fail, {len(null_passes(found))} pass; "
+        f"{len(others)} other checks are about memory, device, dtype, or what is left open"
+    )
 
 
 def margins(found: list[Row]) -> str:
@@ -208,6 +236,8 @@ def main() -> int:
         print(killers(found))
     if options.corpus == "variants":
         print(margins(found))
+    if options.corpus == "nulls":
+        print(null_summary(found))
     entries = len({row.entry for row in found})
     print(f"{len(problems)} problems in {len(found)} checks of {entries} {options.corpus}")
     print(f"{time.perf_counter() - start:.0f} s")

@@ -11,7 +11,7 @@ that training lowers a loss; and where the names are those of the course, the va
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from typing import Any, TypeVar
@@ -20,7 +20,7 @@ import numpy as np
 
 from conformance.candidate.messages import Built, ModuleCall, Outcome, Reply
 from conformance.numerics.draw import Draw
-from conformance.numerics.dtypes import is_float
+from conformance.numerics.dtypes import FLOAT32, is_float
 from conformance.suite import modules
 from conformance.suite.case import Arguments, Case
 from conformance.suite.component import Component
@@ -39,6 +39,7 @@ OUTPUT_PROJECTIONS = ("output_proj", "o_proj", "out_proj")
 POSITIONS = ("max_seq_len", "theta", "token_positions")
 """Arguments of the definition that only rotation needs."""
 
+UNKNOWN = "its forward asks for more than is known"
 STEPS = 5
 SHOWN = 6
 
@@ -92,9 +93,10 @@ class Use:
         """Whether the class was told how to rotate: by theta, or by a module that does."""
         return any(self.matched.names.get(n) in self.matched.keywords for n in ("theta", "rope"))
 
-    def ways(self) -> list[tuple[Any, ...]]:
-        """Inputs that `forward` may be called with."""
-        return ways_to_call(self.reply.module.get("forward"), self.arguments[self.form.input])
+    def ways(self, positions: str = "") -> list[tuple[Any, ...]]:
+        """Inputs that `forward` may be called with; at the positions of that argument, if named."""
+        at = self.arguments[positions] if positions else None
+        return ways_to_call(self.reply.module.get("forward"), self.arguments[self.form.input], at)
 
     def keys(self) -> dict[str, str] | None:
         """State-dict key -> argument, where names and shapes are those of the course."""
@@ -222,7 +224,7 @@ def _called(grade: Grader, built: Use, **more: Any) -> Reply | None:
     """Forward on the case's input with random parameters; None, with a note, if it is not known."""
     ways = built.ways()
     if not ways:
-        grade.note(f"{built.form.class_name} is not run: its forward asks for more than is known")
+        grade.note(f"{built.form.class_name} is not run: {UNKNOWN}")
         return None
     how = {"state": built.filled(), "strict": False, **more}
     return _first(grade, [partial(_ask, grade, built, inputs=way, **how) for way in ways])
@@ -333,7 +335,8 @@ class Reading:
     """One way to understand a class: how it is built, and which definition then holds.
 
     `omitted` are arguments that the definition does not take; `words` say what the class is if this
-    reading is the one that holds, and are empty for the expected one.
+    reading is the one that holds, and are empty for the expected one. `positions` names the
+    argument (seq,) that `forward` has to be given; without it, it is asked at 0 .. seq - 1.
     """
 
     form: Composite
@@ -341,6 +344,7 @@ class Reading:
     arguments: Arguments
     omitted: tuple[str, ...] = ()
     words: str = ""
+    positions: str = ""
 
     def example(self) -> Example:
         """What is evaluated: the result, and gradients of a float input and of every weight."""
@@ -360,30 +364,52 @@ def forward_matches(grade: Grader, *readings: Reading, told: bool = False) -> No
     _first(grade, [partial(_read, grade, reading, told) for reading in readings])
 
 
-def _read(grade: Grader, reading: Reading, told: bool) -> None:
+def converted_matches(grade: Grader, *readings: Reading, told: bool = False) -> None:
+    """After `.to(dtype)` input of that dtype is answered in it, and right at its accuracy.
+
+    What the class has beside its parameters, such as tables, has to go with them. Gradients are not
+    compared; float64 may be answered at float32 accuracy. Otherwise as `forward_matches`.
+    """
+    _first(grade, [partial(_read, grade, reading, told, grade.dtype) for reading in readings])
+
+
+def _read(grade: Grader, reading: Reading, told: bool, convert: str | None = None) -> None:
     """Whether a reading holds, in whatever way forward is called."""
     built = use(grade, reading.form, reading.arguments)
     if built is None:
         return
-    keys, ways = built.keys(), built.ways()
+    keys, ways = built.keys(), built.ways(reading.positions)
     problem = "" if built.told or not told else "it is not told how to rotate"
     problem = problem if keys else "its parameters have other names or shapes than in the course"
-    problem = problem if ways else "its forward asks for more than is known"
+    if not ways:
+        takes_none = reading.positions and built.ways()
+        problem = "its forward takes no positions" if takes_none else UNKNOWN
     if problem or keys is None:
         grade.note(f"values of {reading.form.class_name} are not compared: {problem}")
         return
-    example = Grader(reading.component, grade.dtype, grade.context).bounded(reading.example())
-    _first(grade, [partial(_compared, grade, example, built, keys, way) for way in ways])
+    example, working = reading.example(), FLOAT32 if convert == "float64" else None
+    if convert:
+        example = replace(example, wrt=())
+    example = Grader(reading.component, grade.dtype, grade.context).bounded(example, working)
+    _first(grade, [partial(_compared, grade, example, built, way, keys, convert) for way in ways])
     if reading.words:
         grade.note(f"{reading.form.class_name} {reading.words}")
 
 
 def _compared(
-    grade: Grader, example: Example, built: Use, keys: Mapping[str, str], way: tuple[Any, ...]
+    grade: Grader,
+    example: Example,
+    built: Use,
+    way: tuple[Any, ...],
+    keys: Mapping[str, str],
+    convert: str | None,
 ) -> None:
     assert example.bounds is not None
+    how = {"cotangent": example.cotangent, "convert": convert}
     state = {key: weight(example.arguments, argument) for key, argument in keys.items()}
-    reply = _ask(grade, built, state=state, strict=False, inputs=way, cotangent=example.cotangent)
+    reply = _ask(grade, built, state=state, strict=False, inputs=way, **how)
+    message = f"the result is {reply.dtype} after .to({convert})"
+    grade.holds(convert in (None, reply.dtype), message, example, reply)
     grade.within(reply.outputs[0], example.bounds.result, example, reply, "the result of forward")
     places = {argument: key for key, argument in keys.items()}
     for name in example.wrt:

@@ -83,22 +83,25 @@ def spelled(wanted: Iterable[str], taken: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def ways_to_call(forward: Sequence[Argument] | None, x: Any) -> list[tuple[Any, ...]]:
+def ways_to_call(
+    forward: Sequence[Argument] | None, x: Any, at: Any = None
+) -> list[tuple[Any, ...]]:
     """Arguments with which `forward` may be called on x (batch, seq, ...), the plainest first.
 
     Positions 0 .. seq - 1 are added where it takes any, as (seq,), (1, seq) or (batch, seq); none
-    are left out where it asks for them. Empty when it asks for something else.
+    are left out where it asks for them. Empty when it asks for something else. With the positions
+    `at` (seq,), these are given instead, and it is empty too where none are taken.
     """
     if not forward:
-        return [(x,)]
+        return [(x,)] if at is None else []
     required = [argument for argument in forward if argument.required]
     places = [argument for argument in forward if argument.positional]
     if len(required) > 2 or any(not argument.positional for argument in required):
         return []
     second = places[1].name.lower() if len(places) > 1 else ""
-    row = np.arange(x.shape[1], dtype=np.int64)
+    row = np.arange(x.shape[1], dtype=np.int64) if at is None else at
     rows = [row, row[None], np.tile(row, (x.shape[0], 1))]
     with_positions = [(x, given) for given in rows]
     if "pos" not in second or "start" in second:
         with_positions = []
-    return with_positions if len(required) == 2 else [(x,), *with_positions]
+    return with_positions if len(required) == 2 or at is not None else [(x,), *with_positions]

@@ -34,6 +34,7 @@ WITHOUT_DEFINITION = {
     "softmax-backward-consumes-saved-tensor": IN_PLACE,
     "glu-in-place-breaks-backward": IN_PLACE,
     "swiglu-in-place-breaks-backward": IN_PLACE,
+    "lm-backward-consumes-saved-tensors": IN_PLACE,
     "embedding-contiguous-ids-only": BY_STRIDES,
 }
 """Faults that no wrong definition expresses although they show in numbers, and why."""

@@ -199,3 +199,11 @@ fault("leak-through-small-weight", at={"V": draw(2, 3, 5, 6, seed=2, scale=5.0)}
         else attention(q, k, v)
     )
 )
+
+
+@fault("mask-row-of-each-query", at={"mask": torch.tensor([[[True, False, True, True, False]]])})
+def mask_row_of_each_query(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+    if mask is None:
+        return attention(q, k, v, None)
+    rows = torch.stack([mask[..., i, :] for i in range(q.shape[-2])], dim=-2)
+    return attention(q, k, v, rows)

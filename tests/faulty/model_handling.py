@@ -164,3 +164,39 @@ def tokens_remembered() -> Function:
 
 
 fault("cache-not-cleared", at=[{}, {"seq": 3}])(tokens_remembered())
+
+
+@fault("two-axes-only", at={"lead": ()})
+@adapted
+def two_axes_only(right: Function, ids: Tensor, *more: Any) -> Tensor:
+    batch, sequence = ids.shape
+    return right(ids.reshape(batch, sequence), *more)
+
+
+@fault("largest-id-asked-for", at={"lead": (0,)})
+@adapted
+def largest_id_asked_for(right: Function, ids: Tensor, w: Any, *more: Any) -> Tensor:
+    if int(ids.max()) >= len(w["token_embeddings.weight"]):
+        raise IndexError("a token that is not in the vocabulary")
+    return right(ids, w, *more)
+
+
+class Consuming(torch.autograd.Function):
+    """A linear map whose right derivative is written over the input that it has kept."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, w: Tensor) -> Tensor:
+        ctx.x, ctx.w = x.clone(), w
+        return x @ w.mT
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
+        for_weights = gradients[0].flatten(0, -2).mT @ ctx.x.flatten(0, -2)
+        return ctx.x.copy_(gradients[0] @ ctx.w).clone(), for_weights
+
+
+fault(
+    "backward-consumes-saved-tensors",
+    wrt=("weights.lm_head.weight",),
+    note="the second backward pass is wrong",
+)(Model(head=lambda x, weights: Consuming.apply(x, weights["lm_head.weight"])))

@@ -169,3 +169,9 @@ def dropped_logits_overwritten(x: Tensor, t: float, p: float | None) -> Tensor:
 
 
 fault("float32-result", at={"dtype": torch.bfloat16})(lambda x, t, p: next_token(x.float(), t, p))
+
+
+@fault("rows-stacked", at={"logits": draw(0, 4, 9)})
+def rows_stacked(x: Tensor, t: float, p: float | None) -> Tensor:
+    rows = x.reshape(-1, *x.shape[-2:])
+    return torch.stack([next_token(row, t, p) for row in rows]).reshape(*x.shape[:-2], -1)

@@ -222,6 +222,20 @@ class FusedAttention(nn.Module):
         return self.out(mixed.transpose(-3, -2).flatten(-2))
 
 
+class PositionsIgnored(reference.MultiheadSelfAttention):
+    """Rotates as it was told, at 0, 1, 2 and so on whatever positions it is given."""
+
+    def forward(self, x: Tensor, token_positions: Tensor | None = None) -> Tensor:
+        return super().forward(x, None)
+
+
+class WithoutPositions(reference.MultiheadSelfAttention):
+    """Rotates as it was told and takes no positions."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x)
+
+
 class AlwaysRotating(reference.MultiheadSelfAttention):
     """Takes no theta, and is asked with positions."""
 
@@ -279,6 +293,8 @@ class ThetaForNothing(reference.MultiheadSelfAttention):
         (WITH_ROPE, RopeByFlag, ""),
         (MHA, OnlyByConfig, "does not take d_model, num_heads"),
         (WITH_ROPE, ThetaForNothing, "does not rotate although it was told how to"),
+        (WITH_ROPE, WithoutPositions, "its forward takes no positions"),
+        (MHA, FusedAttention, "the constructor takes no device"),
     ],
 )
 def test_an_attention_of_another_form_is_right(component: str, kind: type, words: str) -> None:
@@ -291,7 +307,8 @@ def test_an_attention_of_another_form_is_right(component: str, kind: type, words
 def test_a_rotation_that_is_handed_over_is_used() -> None:
     kind = named(HandedRope)
     kind.__name__ = "MultiheadSelfAttention"
-    assert notes(WITH_ROPE, kind, reference.RotaryPositionalEmbedding) == set()
+    [note] = notes(WITH_ROPE, kind, reference.RotaryPositionalEmbedding)
+    assert "its forward takes no positions" in note  # the values of the others are compared
 
 
 class OtherKeywords(reference.TransformerBlock):
@@ -367,6 +384,41 @@ def saved_rotation(self: Any) -> None:
         self.rope.register_buffer("table", torch.ones(9, 9))
 
 
+def stays_here(self: Any) -> None:
+    for module in self.modules():
+        if isinstance(module, reference.RMSNorm | reference.Linear):
+            module.weight = nn.Parameter(torch.ones_like(module.weight, device="cpu"))
+
+
+def last_row_missing(self: Any) -> None:
+    for module in self.modules():
+        if isinstance(module, reference.RotaryPositionalEmbedding):
+            module.cos, module.sin = module.cos[:-1], module.sin[:-1]
+
+
+def zeros(self: Any) -> None:
+    self.register_forward_hook(lambda module, inputs, output: output * 0)
+
+
+def ones(self: Any) -> None:
+    self.register_forward_hook(lambda module, inputs, output: output * 0 + 1)
+
+
+def average(self: Any) -> None:
+    self.register_forward_hook(lambda module, inputs, output: output * 0 + output.mean())
+
+
+def answers_float32(self: Any) -> None:
+    self.register_forward_hook(lambda module, inputs, output: output.float())
+
+
+def left_behind(self: Any) -> None:
+    self.gain = torch.ones(12)  # no buffer: .to() does not see it
+    self.ffn.register_forward_hook(
+        lambda module, inputs, output: nn.functional.linear(output, torch.diag(self.gain))
+    )
+
+
 def stays_float32(self: Any) -> None:
     for module in self.modules():
         if isinstance(module, reference.RMSNorm | reference.Linear):
@@ -422,6 +474,16 @@ def scaled_by_model(self: Any) -> None:
         (MHA, reference.MultiheadSelfAttention, queries_detached, "MHA-MODULE-FORWARD"),
         (MHA, reference.MultiheadSelfAttention, nothing_learned, "MHA-MODULE-LEARNS"),
         (MHA, reference.MultiheadSelfAttention, stays_float32, "MHA-MODULE-DTYPE"),
+        (MHA, reference.MultiheadSelfAttention, stays_here, "MHA-MODULE-DEVICE"),
+        (WITH_ROPE, reference.MultiheadSelfAttention, last_row_missing, "MHAROPE-MODULE-TABLE"),
+        (WITH_ROPE, reference.MultiheadSelfAttention, last_row_missing, "MHAROPE-MODULE-POSITIONS"),
+        (BLOCK, reference.TransformerBlock, stays_here, "BLOCK-MODULE-DEVICE"),
+        (BLOCK, reference.TransformerBlock, last_row_missing, "BLOCK-MODULE-TABLE"),
+        (LM, reference.TransformerLM, stays_here, "LM-MODULE-DEVICE"),
+        (LM, reference.TransformerLM, last_row_missing, "LM-MODULE-CONTEXT"),
+        (LM, reference.TransformerLM, answers_float32, "LM-MODULE-CONVERTED"),
+        (BLOCK, reference.TransformerBlock, answers_float32, "BLOCK-MODULE-CONVERTED"),
+        (BLOCK, reference.TransformerBlock, left_behind, "BLOCK-MODULE-CONVERTED"),
         (BLOCK, reference.TransformerBlock, shared_norm, "BLOCK-MODULE"),
         (BLOCK, reference.TransformerBlock, biased, "BLOCK-MODULE"),
         (BLOCK, reference.TransformerBlock, saved_tables, "BLOCK-MODULE-STATE"),
@@ -445,7 +507,43 @@ def test_a_wrong_composite_misses_its_requirement(
     component: str, kind: type, change: Callable[[Any], object], requirement: str
 ) -> None:
     results = asked(component, changed(kind, change), requirement=requirement)
-    assert "failed" in {result.outcome for _, result in results}
+    assert {"failed", "raised"} & {result.outcome for _, result in results}
+
+
+def test_positions_that_are_not_used_are_found() -> None:
+    kind = named(PositionsIgnored)
+    kind.__name__ = "MultiheadSelfAttention"
+    assert missed(WITH_ROPE, kind) == {"MHAROPE-MODULE-POSITIONS"}
+
+
+def test_a_rotary_table_that_is_one_short_is_found() -> None:
+    kind = changed(reference.RotaryPositionalEmbedding, last_row_missing)
+    assert missed("rope", kind) == {"ROPE-MODULE-TABLE"}
+
+
+SMALL = (
+    ("linear", reference.Linear),
+    ("embedding", reference.Embedding),
+    ("rmsnorm", reference.RMSNorm),
+    ("swiglu", reference.SwiGLU),
+    ("rope", reference.RotaryPositionalEmbedding),
+)
+NULLS = [
+    *((*each, null) for each in SMALL for null in (zeros, ones, average)),
+    *((*each, average) for each in COMPOSITES),  # a comparison takes a second with these
+]
+VALUES = ("FORWARD", "TABLE", "CONTEXT", "POSITIONS", "CONVERTED")
+"""How requirements end whose checks compare what a class answers."""
+
+
+@pytest.mark.parametrize(("component", "kind", "null"), NULLS)
+def test_no_class_that_computes_nothing_passes_a_value_check(
+    component: str, kind: type, null: Callable[[Any], object]
+) -> None:
+    results = asked(component, changed(kind, null))
+    compared = [result for name, result in results if name.endswith(VALUES)]
+    assert compared
+    assert {result.outcome for result in compared} == {"failed"}
 
 
 def test_the_number_of_scalars_names_the_likely_mistake() -> None:

@@ -59,8 +59,9 @@ def row_loop(logits: Tensor, temperature: float, top_p: float | None) -> Tensor:
     p = tempered(logits, temperature)
     if top_p is None or top_p >= 1:
         return p.to(logits.dtype)
-    rows = []
-    for row in p.reshape(-1, p.shape[-1]):
+    rows = p.reshape(-1, p.shape[-1])
+    result = torch.zeros_like(rows)
+    for number, row in enumerate(rows):
         kept, mass = torch.zeros_like(row), 0.0
         values = row.tolist()
         for i in sorted(range(len(values)), key=values.__getitem__, reverse=True):
@@ -68,8 +69,8 @@ def row_loop(logits: Tensor, temperature: float, top_p: float | None) -> Tensor:
                 break
             kept[i] = 1
             mass += values[i]
-        rows.append(row * kept / (row * kept).sum())
-    return torch.stack(rows).reshape(p.shape).to(logits.dtype)
+        result[number] = row * kept / (row * kept).sum()
+    return result.reshape(p.shape).to(logits.dtype)
 
 
 @variant(

@@ -214,7 +214,7 @@ def flattened_model(
     ids: Tensor, w: Weights, count: int, heads: int, theta: float, limit: int
 ) -> Tensor:
     logits = run_layers(flattened, ids.reshape(-1, ids.shape[-1]), w, count, heads, theta, limit)
-    return logits.reshape(*ids.shape, -1)
+    return logits.reshape(*ids.shape, logits.shape[-1])
 
 
 @model_variant("token-by-token", "Attention as in decoding in every layer.", LIBRARIES)

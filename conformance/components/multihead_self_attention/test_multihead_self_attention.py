@@ -10,7 +10,7 @@ from conformance.components.multihead_self_attention.form import FORM, ROTATED
 from conformance.components.multihead_self_attention.inputs import WEIGHTS, arguments
 from conformance.components.multihead_self_attention_with_rope.cases import COMPONENT as rotating
 from conformance.numerics.draw import Draw
-from conformance.suite import Grader, check, composites, protocols, transformed
+from conformance.suite import Grader, check, composites, placement, protocols, transformed
 from conformance.suite.check import HALF
 from conformance.suite.composites import Reading
 from conformance.suite.grader import Example
@@ -270,6 +270,11 @@ def test_module_gradients(grade: Grader) -> None:
 @check("MHA-MODULE-DTYPE", dtypes=("float64", "bfloat16"), module=FORM.class_name)
 def test_module_dtype(grade: Grader) -> None:
     composites.honours_dtype(grade, FORM, case("ordinary"))
+
+
+@check("MHA-MODULE-DEVICE", module=FORM.class_name)
+def test_module_device(grade: Grader) -> None:
+    placement.honours_device_where_taken(grade, FORM, case("ordinary"))
 
 
 @check("MHA-MODULE-LEARNS", module=FORM.class_name)

@@ -15,6 +15,7 @@ from conformance.components.multihead_self_attention_with_rope.cases import COMP
 from conformance.components.multihead_self_attention_with_rope.inputs import arguments
 from conformance.numerics.draw import Draw
 from conformance.suite import Grader, check, composites, protocols, transformed
+from conformance.suite.case import Arguments
 from conformance.suite.check import HALF
 from conformance.suite.composites import Reading
 from conformance.suite.grader import Example
@@ -254,18 +255,33 @@ def test_inference_mode(grade: Grader) -> None:
 FIRST = case("ordinary-vector")
 
 
+def _readings(arguments: Arguments, positions: str = "") -> tuple[Reading, Reading]:
+    """What a class is that was told how to rotate: it does, or, which is reported, it does not."""
+    words = "does not rotate although it was told how to"
+    return (
+        Reading(ROTATED, COMPONENT, arguments, positions=positions),
+        Reading(ROTATED, without_positions, arguments, composites.POSITIONS, words),
+    )
+
+
 @check("MHAROPE-MODULE-FORWARD", module=ROTATED.class_name)
 def test_module_forward(grade: Grader) -> None:
-    made = FIRST.arguments("float32")
-    words = "does not rotate although it was told how to"
-    composites.forward_matches(
-        grade,
-        Reading(ROTATED, COMPONENT, made),
-        Reading(ROTATED, without_positions, made, omitted=composites.POSITIONS, words=words),
-        told=True,
-    )
+    composites.forward_matches(grade, *_readings(FIRST.arguments("float32")), told=True)
 
 
 @check("MHAROPE-MODULE-STATE", module=ROTATED.class_name)
 def test_module_state(grade: Grader) -> None:
     composites.keeps_no_tables(grade, ROTATED, FIRST)
+
+
+@check("MHAROPE-MODULE-TABLE", module=ROTATED.class_name)
+def test_module_over_the_whole_table(grade: Grader) -> None:
+    made = case("full-table").arguments("float32")
+    composites.forward_matches(grade, *_readings(made), told=True)
+
+
+@check("MHAROPE-MODULE-POSITIONS", module=ROTATED.class_name)
+def test_module_uses_its_positions(grade: Grader) -> None:
+    for name in ("last-position", "irregular"):
+        made = case(name).arguments("float32")
+        composites.forward_matches(grade, *_readings(made, "token_positions"), told=True)

@@ -13,6 +13,7 @@ import numpy as np
 from conformance.components.next_token.inputs import (
     FLAT,
     FOUR,
+    PAIRS,
     SIX,
     below_other_positions,
     close_runners_up,
@@ -147,6 +148,20 @@ NUCLEUS = (
         "NEXT-TOP-P",
         "0.36, 0.24, 0.16, 0.12, 0.08, 0.04: top_p = 0.7 keeps three",
         of_probabilities(SIX, top_p=0.7),
+        flags=("nucleus",),
+    ),
+    Case(
+        "ties-50",
+        "NEXT-TOP-P",
+        "0.3, 0.3, 0.2, 0.2: top_p = 0.5 keeps the two that are equally probable",
+        of_probabilities(PAIRS, top_p=0.5),
+        flags=("nucleus",),
+    ),
+    Case(
+        "ties-90",
+        "NEXT-TOP-P",
+        "0.3, 0.3, 0.2, 0.2: top_p = 0.9 keeps all four",
+        of_probabilities(PAIRS, top_p=0.9),
         flags=("nucleus",),
     ),
     *(
@@ -307,6 +322,21 @@ SHAPES = (
         "a vocabulary of one",
         ordinary(2, 3, 1, temperature=0.7, top_p=0.5),
         flags=("shapes", "nucleus"),
+    ),
+    *(
+        Case(
+            f"empty-{name}",
+            "NEXT-EMPTY",
+            f"no sequence at all, {name}",
+            ordinary(0, 3, 5, **settings),
+            flags=("shapes",),
+            golden=False,
+        )
+        for name, settings in (
+            ("plain", {"temperature": 0.7}),
+            ("greedy", {"temperature": 0.0}),
+            ("nucleus", {"top_p": 0.7}),
+        )
     ),
 )
 

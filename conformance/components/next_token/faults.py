@@ -327,3 +327,8 @@ fault("next-token-drops-size-one-axes")(whole(lambda logits, t, p: squeezed(righ
 def squeezed(x: Array) -> Array:
     """`x` without its axes of length one."""
     return m.reshape(x, tuple(n for n in x.shape if n != 1))
+
+
+fault("next-token-rows-stacked", "last_position")(
+    refusing(last_position, lambda logits: 0 in logits.shape)
+)

@@ -96,7 +96,7 @@ def smallest_set(probabilities: Any, top_p: float) -> Any:
 def distance_from_cut(last: Any, temperature: float, top_p: float) -> float:
     """How far any cumulative mass is from `top_p`: what the mass may be off by without effect."""
     ranked = -np.sort(-_exactly_tempered(last, temperature), axis=-1)
-    return float(np.abs(np.cumsum(ranked, axis=-1)[..., :-1] - top_p).min())
+    return float(np.abs(np.cumsum(ranked, axis=-1)[..., :-1] - top_p).min(initial=1.0))
 
 
 def _exactly_tempered(last: Any, temperature: float) -> Any:

@@ -146,6 +146,11 @@ def test_sizes(grade: Grader) -> None:
     grade.matches_definition(*_of("NEXT-SIZES"))
 
 
+@check("NEXT-EMPTY", profile="standard")
+def test_empty_batch(grade: Grader) -> None:
+    grade.matches_definition(COMPONENT.case("nothing-given"), *_of("NEXT-EMPTY"))
+
+
 # ---------------------------------------------------------------- laws
 
 seeds = st.integers(0, 2**20)

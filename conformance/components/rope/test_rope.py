@@ -101,11 +101,7 @@ def test_one_sequence(grade: Grader) -> None:
 
 @check("ROPE-EMPTY")
 def test_empty_batch(grade: Grader) -> None:
-    example = grade.example(COMPONENT.case("empty"))
-    reply = grade.answer(example)
-    shape = reply.outputs[0].shape
-    wanted = example.arguments["in_query_or_key"].shape
-    grade.holds(shape == wanted, f"the result has shape {shape}, not {wanted}", example, reply)
+    grade.matches_definition(COMPONENT.case("ordinary"), COMPONENT.case("empty"))
 
 
 @check("ROPE-INT32-POSITIONS")
@@ -252,8 +248,13 @@ def test_linearity(grade: Grader) -> None:
 
 @check("ROPE-LONG-CONTEXT", profile="standard")
 def test_long_context(grade: Grader) -> None:
+    for theta in (100.0, 10000.0, 500000.0):
+        _far_from_the_start(grade, theta)
+
+
+def _far_from_the_start(grade: Grader, theta: float) -> None:
     x = _rows((0, 2, 0.0), 2)
-    example = _made(grade, x, [100, 71], 500000.0, LONGEST)
+    example = _made(grade, x, [100, 71], theta, LONGEST)
     far = LONGEST - 1 - 100
 
     def moved(f: Subject) -> Array:
@@ -390,6 +391,12 @@ def test_module_is_built(grade: Grader) -> None:
 @check("ROPE-MODULE-STATE", module=FORM.class_name)
 def test_module_state(grade: Grader) -> None:
     modules.state_dict(grade, FORM, COMPONENT.case("ordinary"))
+
+
+@check("ROPE-MODULE-TABLE", module=FORM.class_name)
+def test_module_over_the_whole_table(grade: Grader) -> None:
+    for name in ("last-position", "whole-table", "short-sequence"):
+        modules.forward_matches(grade, FORM, COMPONENT.case(name))
 
 
 @check("ROPE-MODULE-FORWARD", module=FORM.class_name)

@@ -165,3 +165,8 @@ def leak_through_small_weight(scores: Array, seen: np.ndarray | None) -> Array:
 def values_masked(*, Q: Array, K: Array, V: Array, mask: Any = None) -> Array:
     values = V if mask is None else V * np.asarray(mask)[..., -1, :, None]
     return scaled_dot_product_attention(Q=Q, K=K, V=values)
+
+
+fault("attention-mask-row-of-each-query", "seen_keys")(
+    refusing(seen_keys, lambda mask, shape: mask is not None and mask.shape[-2] < shape[-2])
+)

@@ -52,6 +52,22 @@ def masked(leading: tuple[int, ...], *sizes: int, mask_leading: tuple[int, ...] 
     return build
 
 
+def one_row(mask_leading: tuple[int, ...]) -> Any:
+    """A mask (..., 1, keys) that holds for all queries, for a batch of two with three heads."""
+    return lambda draw: {
+        **operands(draw, (2, 3), 4, 6, 5, 2),
+        "mask": random_mask(draw, *mask_leading, 1, 6),
+    }
+
+
+def last_queries(draw: Draw) -> Build:
+    """The last three of eight places as queries, causal among all eight as keys."""
+    return {
+        **operands(draw, (2, 2), 3, 8, 4, 3),
+        "mask": np.tril(np.ones((8, 8), dtype=bool))[-3:],
+    }
+
+
 def scores_of_zero(draw: Draw) -> Build:
     """One query and one visible key are zero, the others are not."""
     made: Build = masked((2,), 4, 5, 6, 3)(draw)

@@ -67,6 +67,11 @@ def test_mask_is_broadcast(grade: Grader) -> None:
     grade.matches_definition(*COMPONENT.cases_of("SDPA-MASK-BROADCAST"))
 
 
+@check("SDPA-MASK-ONE-ROW")
+def test_mask_of_one_row(grade: Grader) -> None:
+    grade.matches_definition(*COMPONENT.cases_of("SDPA-MASK-ONE-ROW"))
+
+
 @check("SDPA-NO-MASK")
 def test_no_mask_hides_nothing(grade: Grader) -> None:
     grade.matches_definition(*COMPONENT.cases_of("SDPA-NO-MASK"))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from conformance.components.transformer_block.cases import COMPONENT, X
 from conformance.components.transformer_block.inputs import NAMES, arguments
 from conformance.numerics.draw import Draw
-from conformance.suite import Grader, check, composites, protocols, transformed
+from conformance.suite import Grader, check, composites, placement, protocols, transformed
 from conformance.suite.case import Arguments
 from conformance.suite.check import HALF
 from conformance.suite.composites import Reading
@@ -262,6 +262,23 @@ def test_module_gradients(grade: Grader) -> None:
 @check("BLOCK-MODULE-DTYPE", dtypes=("float64", "bfloat16"), module=FORM.class_name)
 def test_module_dtype(grade: Grader) -> None:
     composites.honours_dtype(grade, FORM, case("ordinary"))
+
+
+@check("BLOCK-MODULE-DEVICE", module=FORM.class_name)
+def test_module_device(grade: Grader) -> None:
+    placement.honours_device_where_taken(grade, FORM, case("ordinary"))
+
+
+@check("BLOCK-MODULE-TABLE", module=FORM.class_name)
+def test_module_over_the_whole_table(grade: Grader) -> None:
+    made = case("full-table").arguments("float32")
+    composites.forward_matches(grade, Reading(FORM, COMPONENT, made), told=True)
+
+
+@check("BLOCK-MODULE-CONVERTED", dtypes=("float64", "bfloat16"), module=FORM.class_name)
+def test_module_converted(grade: Grader) -> None:
+    made = case("ordinary").arguments(grade.dtype)
+    composites.converted_matches(grade, Reading(FORM, COMPONENT, made), told=True)
 
 
 @check("BLOCK-MODULE-LEARNS", module=FORM.class_name)

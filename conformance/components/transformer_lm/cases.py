@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.components.transformer_block.inputs import shuffled
 from conformance.components.transformer_lm import inputs
-from conformance.components.transformer_lm.inputs import plain, scaled, with_ids
+from conformance.components.transformer_lm.inputs import ids_of_shape, plain, scaled, with_ids
 from conformance.components.transformer_lm.oracle import transformer_lm
 from conformance.suite.case import Case
 from conformance.suite.check import HALF
@@ -203,6 +203,28 @@ CASES = (
         with_ids(REPEATED, **SMALL, num_layers=2),
         flags=("gradient", "ids"),
         wrt=inputs.names(2),
+    ),
+    Case(
+        "unbatched",
+        "LM-LEADING-AXES",
+        "ids (seq,)",
+        ids_of_shape(5, **SMALL),
+        flags=("leading-axes",),
+    ),
+    Case(
+        "two-leading-axes",
+        "LM-LEADING-AXES",
+        "ids (2, 4, seq)",
+        ids_of_shape(2, 4, 3, **SMALL),
+        flags=("leading-axes",),
+    ),
+    Case(
+        "empty",
+        "LM-EMPTY-BATCH",
+        "no sequence at all",
+        ids_of_shape(0, 4, **SMALL),
+        flags=("leading-axes",),
+        golden=False,
     ),
     Case("half", "LM-HALF-VALUES", "2 layers", plain(2, 5), flags=("half",), dtypes=HALF),
     Case("double", "LM-FLOAT64", "2 layers", plain(2, 5), flags=("float64",), dtypes=("float64",)),

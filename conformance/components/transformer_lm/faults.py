@@ -20,6 +20,7 @@ from conformance.components.transformer_lm.oracle import (
     transformer_lm,
 )
 from conformance.diagnosis.catalogue import Mistakes
+from conformance.diagnosis.refusal import refusing
 from conformance.numerics import array as m
 from conformance.numerics.array import Array
 
@@ -166,3 +167,7 @@ def shaped(shape: Callable[[Any, int], Any]) -> Callable[..., Array]:
 
 fault("lm-batch-of-one-only")(shaped(lambda ids, limit: ids.reshape(1, ids.shape[-1])))
 fault("lm-ids-must-fill-context")(shaped(lambda ids, limit: ids.reshape(-1, limit)))
+
+fault("lm-largest-id-asked-for")(
+    refusing(transformer_lm, lambda in_indices, **more: not np.size(in_indices))
+)

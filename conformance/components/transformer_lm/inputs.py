@@ -82,6 +82,16 @@ def with_ids(ids: Any, **sizes: Any) -> Any:
     return lambda draw: {**arguments(draw, *tokens.shape, **sizes), "in_indices": tokens}
 
 
+def ids_of_shape(*shape: int, **sizes: Any) -> Any:
+    """A builder of arguments with token ids of any shape (..., seq)."""
+
+    def build(draw: Draw) -> Build:
+        made = arguments(draw, 1, 1, **sizes)
+        return {**made, "in_indices": draw.integers(0, made["vocab_size"], *shape)}
+
+    return build
+
+
 def unlike_layers(draw: Draw) -> Build:
     """Layers whose feed-forward networks differ in magnitude: a wrong order shows at a glance."""
     made = arguments(draw, 2, 4, num_layers=3, d_model=8, num_heads=2, d_ff=6)

@@ -10,7 +10,7 @@ from conformance.components.transformer_block.inputs import NAMES
 from conformance.components.transformer_lm.cases import COMPONENT
 from conformance.components.transformer_lm.inputs import names
 from conformance.numerics.compare import compare
-from conformance.suite import Grader, check, composites, protocols, transformed
+from conformance.suite import Grader, check, composites, placement, protocols, transformed
 from conformance.suite.case import Arguments
 from conformance.suite.check import HALF
 from conformance.suite.composites import Reading
@@ -132,6 +132,24 @@ def test_sequences_are_independent(grade: Grader) -> None:
 @check("LM-WEIGHT-GRADIENT")
 def test_gradients_of_weights(grade: Grader) -> None:
     grade.matches_definition(*COMPONENT.cases_of("LM-WEIGHT-GRADIENT"))
+
+
+@check("LM-BACKWARD-TWICE")
+def test_backward_twice(grade: Grader) -> None:
+    protocols.backward_twice(grade, case("weight-gradient"))
+
+
+# ---------------------------------------------------------------- what SHOULD work
+
+
+@check("LM-LEADING-AXES")
+def test_leading_axes(grade: Grader) -> None:
+    grade.matches_definition(*COMPONENT.cases_of("LM-LEADING-AXES"))
+
+
+@check("LM-EMPTY-BATCH", profile="standard")
+def test_empty_batch(grade: Grader) -> None:
+    grade.matches_definition(case("ordinary"), case("empty"))
 
 
 # ---------------------------------------------------------------- a function of its arguments
@@ -279,6 +297,23 @@ def test_module_gradients(grade: Grader) -> None:
 @check("LM-MODULE-DTYPE", dtypes=("float64", "bfloat16"), module=FORM.class_name)
 def test_module_dtype(grade: Grader) -> None:
     composites.honours_dtype(grade, FORM, case("ordinary"))
+
+
+@check("LM-MODULE-DEVICE", module=FORM.class_name)
+def test_module_device(grade: Grader) -> None:
+    placement.honours_device_where_taken(grade, FORM, case("ordinary"))
+
+
+@check("LM-MODULE-CONTEXT", module=FORM.class_name)
+def test_module_over_the_whole_context(grade: Grader) -> None:
+    made = case("full-context").arguments("float32")
+    composites.forward_matches(grade, Reading(FORM, COMPONENT, made), told=True)
+
+
+@check("LM-MODULE-CONVERTED", dtypes=("float64", "bfloat16"), module=FORM.class_name)
+def test_module_converted(grade: Grader) -> None:
+    made = case("ordinary").arguments(grade.dtype)
+    composites.converted_matches(grade, Reading(FORM, COMPONENT, made), told=True)
 
 
 @check("LM-MODULE-LEARNS", module=FORM.class_name)
