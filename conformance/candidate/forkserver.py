@@ -20,13 +20,14 @@ import shutil
 import socket
 import subprocess
 import sys
+import sysconfig
 import time
 from pathlib import Path
 from typing import IO, Any
 
 from conformance.candidate import limits, worker
 from conformance.candidate.namespaces import FURTHER, Namespaces
-from conformance.candidate.sandbox import LINUX, Sandbox
+from conformance.candidate.sandbox import LINUX, Sandbox, own_copy
 from conformance.candidate.scratch import Scratch
 
 STACKS = 3
@@ -51,14 +52,16 @@ class ForkServer:
         script = folder / "worker.py"
         try:
             shutil.copyfile(worker.__file__, script)
+            program = own_copy(Path(sys.executable), folder / "python")
             words = ["serve", str(theirs.fileno()), limits.user_site(Path(sys.executable)) or ""]
             server._process = subprocess.Popen(
                 [sys.executable, "-I", "-X", "utf8", "-u", str(script), *words],
+                executable=str(program),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 cwd=str(folder),
-                env=limits.environment("cpu", folder),
+                env={**limits.environment("cpu", folder), **_libraries()},
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,
             )
@@ -85,6 +88,15 @@ class ForkServer:
             limits.kill(self._process)
         if self._folder is not None:
             self._folder.remove()
+
+
+def _libraries() -> dict[str, str]:
+    """Where the copy finds the library of Python, which may be named relative to the program."""
+    if not sysconfig.get_config_var("Py_ENABLE_SHARED"):
+        return {}
+    known = os.environ.get("LD_LIBRARY_PATH")
+    folder = str(sysconfig.get_config_var("LIBDIR") or "")
+    return {"LD_LIBRARY_PATH": os.pathsep.join(p for p in (folder, known) if p)}
 
 
 def possible(sandbox_mode: str, device: str, python: Path) -> bool:

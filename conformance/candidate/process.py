@@ -80,6 +80,8 @@ class Worker:
         self._server: ForkServer | None = None
         self._forks = self.shares and forkserver.possible(sandbox, device, self._python)
         self._starts = 0
+        #: whether code of the candidate has been run
+        self._reached = False
         self._description: Description | None = None
         self._allowance = self.limits.import_seconds
         self._left = self.limits.total_seconds
@@ -234,9 +236,11 @@ class Worker:
     def _another_sandbox(self) -> bool:
         """Tries with less of a sandbox, when torch is not to be had in this one.
 
-        No code of the candidate has been run by then.
+        Never when code of the candidate has been run, which may be the reason.
         """
-        if self._ladder is None or self._mode != "auto" or not self._sandbox.prefix:
+        if self._reached or self._ladder is None or self._mode != "auto":
+            return False
+        if not self._sandbox.prefix:
             return False
         self._ladder.reasons.append(f"torch cannot be imported in {self._sandbox.name}")
         self._drop()
@@ -254,6 +258,7 @@ class Worker:
                 moment, header, _ = link.receive(began + allowed)
                 if header.get("event") == "torch":
                     stage, began, allowed = "candidate", moment, self._import_seconds()
+                    self._reached = True
                     reached.append(stage)
                 elif header.get("id") == link.load_id and "outcome" in header:
                     self._left -= moment - began if stage == "candidate" else 0.0

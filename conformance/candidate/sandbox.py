@@ -16,6 +16,7 @@ import importlib.util
 import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -145,6 +146,15 @@ class Ladder:
         real = Path(found).resolve()
         return None if any(real.is_relative_to(p) for p in self.view.own) else found
 
+    def _unchangeable(self, program: Path) -> str:
+        """The program, or a copy where the candidate's user could change it. Raises OSError."""
+        found = program.stat()
+        if found.st_uid != os.geteuid() or found.st_mode & stat.S_ISUID:
+            return str(program)
+        copy = own_copy(program, self.view.scratch / "bwrap")
+        # nothing is run from some temporary folders
+        return str(copy if os.access(copy, os.X_OK) else program)
+
     # -- bubblewrap ------------------------------------------------------------------------------
 
     def _bubblewraps(self) -> Iterator[Sandbox]:
@@ -152,6 +162,11 @@ class Ladder:
         program = self._program("bwrap")
         if program is None:
             self.reasons.append("bubblewrap (bwrap) is not installed")
+            return
+        try:
+            program = self._unchangeable(Path(program))
+        except OSError as error:
+            self.reasons.append(f"bubblewrap does not work here ({error})"[:300])
             return
         for modern, own_proc in ((True, True), (False, True), (False, False)):
             bound = f" of at most {amount(self.size)}" if modern else ""
@@ -212,6 +227,19 @@ class Ladder:
         library = str(Path(found.origin).parents[1])
         rules = json.dumps(landlock_rules(self.view))
         return (sys.executable, "-I", "-S", confine.__file__, library, rules)
+
+
+def own_copy(program: Path, copy: Path) -> Path:
+    """A copy of a program that is started outside of the sandbox and can be seen in it.
+
+    /proc/PID/exe leads to the file that a process runs, where that process was started and not
+    where the sandbox has it. If it belongs to the user of the candidate, who may be root, it could
+    change the file's mode, and nobody else would start it again. Nothing depends on a copy.
+    """
+    copy.unlink(missing_ok=True)
+    shutil.copyfile(program.resolve(), copy)
+    copy.chmod(0o500)
+    return copy
 
 
 # -- bubblewrap's command line -------------------------------------------------------------------

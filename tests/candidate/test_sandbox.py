@@ -188,6 +188,28 @@ def test_writing(place: Place) -> None:
     assert (place.folder / "alice" / "mark").exists() == own
 
 
+def test_programs_that_were_started_outside(place: Place) -> None:
+    if place.kind not in ("bubblewrap", "forked"):
+        return  # the times of a file of one's own can be changed there
+    programs = [Path(name).resolve() for name in (sys.executable, shutil.which("bwrap")) if name]
+    before = [path.stat() for path in programs]
+    tried = place.look(
+        """
+        import os
+        result = []
+        for pid in ["self", *(name for name in os.listdir("/proc") if name.isdigit())]:
+            try:
+                result.append(os.readlink(f"/proc/{pid}/exe"))
+                os.utime(f"/proc/{pid}/exe", (1, 1))
+            except OSError:
+                pass
+        """
+    )
+    assert tried
+    after = [path.stat() for path in programs]
+    assert [s.st_mtime for s in after] == [s.st_mtime for s in before]
+
+
 def test_network(place: Place) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
