@@ -37,6 +37,7 @@ from made_class import CORRECT, FAULTY, SHARES, Ending, Made, copy_of_first, mak
 
 from conformance.batch.record import RECORD_NAME
 from conformance.course.ci import course_text
+from conformance.diagnosis.catalogue import fault_of
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "reports" / "class.md"
@@ -192,6 +193,11 @@ class Findings:
     as_expected: Counter[str] = field(default_factory=Counter)
 
 
+def _names(fault: str) -> set[str]:
+    """The fault, and what it is called where it is seen from the part that has it."""
+    return {fault, fault_of(fault).same_as}
+
+
 def findings(made: list[Made], whole: Batch, resumed: Batch) -> Findings:
     """Compare both results with what must come out, and with each other."""
     found = Findings()
@@ -210,7 +216,7 @@ def findings(made: list[Made], whole: Batch, resumed: Batch) -> Findings:
             elif batch is whole:
                 found.as_expected[one.kind] += 1
                 faults = [mistake["fault"] for mistake in line["mistakes"]]
-                found.named += one.kind == FAULTY and one.what in faults
+                found.named += one.kind == FAULTY and bool(_names(one.what) & set(faults))
         for name in COMPARED:
             values = [lines.get(one.name, {}).get(name) for lines in (first, second)]
             if values[0] != values[1]:
@@ -303,7 +309,7 @@ def page(
         "lost results": found.lost,
         "results that differ after the kill": found.different,
         "processes left": sum(len(batch.left) for batch in done),
-        "faulty submissions whose fault is among the mistakes named": found.named,
+        "faulty submissions whose mistake is named": found.named,
         "most memory of one submission with its judge": f"{_most(lines):.0f} MiB",
     }
     return HEAD.format(
