@@ -17,7 +17,7 @@ from typing import Any
 from conformance.adapters import COURSE_FUNCTIONS, OPTIONAL_FUNCTIONS
 from conformance.boundary import left_out
 from conformance.candidate.frames import clean
-from conformance.candidate.messages import Call, Description, Outcome
+from conformance.candidate.messages import NOT_ASKED, Call, Description, Outcome
 from conformance.candidate.resolve import Submission
 from conformance.counterexample.keep import Keeper
 from conformance.diagnosis.doctor import Doctor
@@ -304,7 +304,8 @@ class GradingRun:
         losses = self._losses.get(owner.name, Losses())
         if losses.hopeless(binding):
             return CheckResult(
-                losses.last, f"not asked: {owner.name} had hung or crashed {PATIENCE} times before"
+                losses.last,
+                f"{NOT_ASKED}: {owner.name} had hung or crashed {PATIENCE} times before",
             )
         result = run_check(check, self.context())
         self._count(owner.name, result.outcome, binding=binding)

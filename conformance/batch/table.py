@@ -239,6 +239,7 @@ class Table:
             rows = [(cell_code(n), _sentence(n), _share(many, judged)) for n, many in _top(counts)]
             if rows:
                 parts += [f"## {title}", _table((noun, "what it is", "submissions"), rows)]
+                parts += [f"And {len(counts) - MOST} more."] if len(counts) > MOST else []
         mistakes = [
             (prose(self.sentences[key], 300), cell_code(key[0]), _share(n, judged))
             for key, n in _top(self.mistakes)
@@ -246,6 +247,8 @@ class Table:
         if mistakes:
             head = ("mistake", "component", "submissions")
             parts += ["## Commonest likely mistakes", _table(head, mistakes)]
+            more = len(self.mistakes) - MOST
+            parts += [f"And {more} more."] if more > 0 else []
         return parts
 
     def _effort(self, effort: Effort) -> str:
@@ -268,7 +271,16 @@ def write_table(record: Record, contents: Mapping[str, str]) -> Table:
 
 
 def _top(counts: Mapping[Key, int]) -> list[tuple[Key, int]]:
-    return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:MOST]
+    """The most frequent; of equally frequent requirements those of parts before what is built of
+    them."""
+    place = {name: number for number, name in enumerate(all_requirements())}
+    last = len(place)
+
+    def order(pair: tuple[Key, int]) -> tuple[int, int, Key]:
+        key, many = pair
+        return -many, place.get(key, last) if isinstance(key, str) else last, key
+
+    return sorted(counts.items(), key=order)[:MOST]
 
 
 def _share(number: int, whole: int) -> str:

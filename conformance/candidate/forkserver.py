@@ -157,8 +157,12 @@ class Forked:
                 reader, writer = os.pipe()
                 ours.append(writer if outgoing else reader)
                 theirs.append(reader if outgoing else writer)
-            request = {"environment": environment, "folder": str(scratch)}
             passed = [*theirs[:3], stacks.fileno(), theirs[3], *self._sandbox.descriptors]
+            request = {
+                "environment": environment,
+                "folder": str(scratch),
+                "descriptors": len(passed),
+            }
             server.ask(request, passed)
         except BaseException:
             for number in ours:
@@ -176,7 +180,7 @@ class Forked:
     def _listen(self, seconds: float) -> None:
         """Reads what the server tells of the process: its number, then how it ended."""
         until = time.monotonic() + seconds
-        while self._code is None:
+        while self._code is None and not self._status.closed:
             left = max(0.0, until - time.monotonic())
             ready, _, _ = select.select([self._status], [], [], left)
             if not ready:

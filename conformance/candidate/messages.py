@@ -25,6 +25,10 @@ def _empty() -> Mapping[str, Any]:
     return _EMPTY
 
 
+NOT_ASKED = "not asked"
+"""How the message of a check begins that was given up after too many others had been lost."""
+
+
 class Outcome(StrEnum):
     """How one check ended.  In a `Reply`, PASSED says that an answer came; the judge compares."""
 

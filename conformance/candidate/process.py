@@ -34,7 +34,7 @@ from conformance.candidate.messages import Call, Description, ModuleCall, Observ
 from conformance.candidate.sandbox import NONE, Ladder, Sandbox
 from conformance.candidate.scratch import Scratch
 from conformance.candidate.view import View, suite_folders, view_of
-from conformance.errors import ConformanceError, LoadError, UsageError
+from conformance.errors import ConformanceError, InternalError, LoadError, UsageError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -119,10 +119,21 @@ class Worker:
         try:
             self._link = self._linked(self._folder.path)
         except OSError as error:
-            raise LoadError(f"{self._python} cannot be started: {error}") from None
+            raise self._no_process(f"{self._python} cannot be started: {error}") from None
         self._description = None
 
+    def _no_process(self, text: str, details: str = "") -> ConformanceError:
+        """The error when there is no process with torch in it, which no candidate is to blame for.
+
+        Where there has been one before, something is wrong around it: in a whole sandbox nothing of
+        the candidate can have outlasted its process. In a lesser one that may be its own doing.
+        """
+        if self._reached and self._sandbox.whole:
+            return InternalError(f"no further process could be started: {text}", details=details)
+        return LoadError(text, details=details)
+
     def _linked(self, scratch: Path) -> Link:
+        self._sandbox.renew()
         server = self._fork_server()
         self._starts += 1
         if server is not None:
@@ -220,7 +231,7 @@ class Worker:
             stage = ["torch"]
             try:
                 return self._await_import(stage)
-            except LoadError:
+            except (LoadError, InternalError):
                 if stage != ["torch"] or not (self._from_nothing() or self._another_sandbox()):
                     raise
 
@@ -302,14 +313,15 @@ class Worker:
         )
         return dataclasses.replace(description, isolation=isolation, printed=printed)
 
-    def _load_error(self, link: Link, stage: str, text: str) -> LoadError:
+    def _load_error(self, link: Link, stage: str, text: str) -> ConformanceError:
         """The error for an import that did not come to an end; `text` continues a sentence."""
         what = "the candidate" if stage == "candidate" else f"torch with {self._python}"
         trace = link.stack(self.submission.root) if stage == "candidate" else ""
         printed = link.capture.rest()
         link.kill()
         details = [*([trace] if trace else []), *(["It printed:", printed] if printed else [])]
-        return LoadError(f"importing {what} {text}", details="\n".join(details))
+        make = LoadError if stage == "candidate" else self._no_process
+        return make(f"importing {what} {text}", details="\n".join(details))
 
     # -- calls -----------------------------------------------------------------------------------
 
@@ -319,6 +331,8 @@ class Worker:
             return Reply(Outcome.TIMED_OUT, self._over)
         try:
             self.describe()
+        except InternalError:
+            raise
         except ConformanceError as error:
             return Reply(Outcome.CRASHED, f"it could not be loaded: {error}", error.details)
         link = self._link

@@ -63,10 +63,17 @@ class Sandbox:
     own_users: bool = False
     #: it sees no other files than those of the view
     files: bool = False
-    #: no network, no other files, no other processes: enough for `require`
+    #: no network, no other files, not their modes either, no other processes: enough for `require`
     whole: bool = False
     #: a process that was started outside can enter it
     forkable: bool = False
+    #: a program and the copy of it that is run
+    copied: tuple[Path, Path] | None = None
+
+    def renew(self) -> None:
+        """Makes the copy of its program anew: whoever was in it can have changed that."""
+        if self.copied is not None:
+            own_copy(*self.copied)
 
     def wrap(self, command: list[str]) -> list[str]:
         """The command line that runs `command` in this sandbox."""
@@ -146,14 +153,14 @@ class Ladder:
         real = Path(found).resolve()
         return None if any(real.is_relative_to(p) for p in self.view.own) else found
 
-    def _unchangeable(self, program: Path) -> str:
-        """The program, or a copy where the candidate's user could change it. Raises OSError."""
+    def _unchangeable(self, program: Path) -> tuple[Path, Path] | None:
+        """The program and a copy, where the candidate's user could change it. Raises OSError."""
         found = program.stat()
         if found.st_uid != os.geteuid() or found.st_mode & stat.S_ISUID:
-            return str(program)
+            return None
         copy = own_copy(program, self.view.scratch / "bwrap")
         # nothing is run from some temporary folders
-        return str(copy if os.access(copy, os.X_OK) else program)
+        return (program, copy) if os.access(copy, os.X_OK) else None
 
     # -- bubblewrap ------------------------------------------------------------------------------
 
@@ -164,15 +171,16 @@ class Ladder:
             self.reasons.append("bubblewrap (bwrap) is not installed")
             return
         try:
-            program = self._unchangeable(Path(program))
+            copied = self._unchangeable(Path(program))
         except OSError as error:
             self.reasons.append(f"bubblewrap does not work here ({error})"[:300])
             return
+        run = program if copied is None else str(copied[1])
         for modern, own_proc in ((True, True), (False, True), (False, False)):
             bound = f" of at most {amount(self.size)}" if modern else ""
             yield Sandbox(
                 "bubblewrap",
-                tuple(bubblewrap(program, self.view, self.size if modern else 0, own_proc)),
+                tuple(bubblewrap(run, self.view, self.size if modern else 0, own_proc)),
                 (
                     "sandbox: bubblewrap",
                     "no network",
@@ -185,6 +193,7 @@ class Ladder:
                 files=True,
                 whole=True,
                 forkable=True,
+                copied=copied,
             )
 
     # -- without it ------------------------------------------------------------------------------
@@ -202,7 +211,6 @@ class Ladder:
                 keeper=True,
                 own_users=True,
                 files=True,
-                whole=True,
             )
         if landlock:
             yield Sandbox("Landlock", landlock, landlocked(), depth=1, keeper=True, files=True)

@@ -2468,6 +2468,7 @@ def renounce() -> str:
     if not sys.platform.startswith("linux"):
         return ""
     prctl(PR_SET_NO_NEW_PRIVS, 1)
+    leave_keyring()
     if os.geteuid() == 0:
         with contextlib.suppress(OSError, AttributeError):
             library = ctypes.CDLL(None)
@@ -2492,9 +2493,10 @@ PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 4, 
 def serve_forks(number: int, user_site: str) -> None:
     """Imports torch, then forks for every request on the socket; returns in each worker.
 
-    A request is a JSON object ("environment", "folder") with descriptors: stdin, stdout, stderr,
-    the file for stacks, a pipe on which to tell what becomes of the process, and namespaces in the
-    order in which they are to be entered. The server ends when nobody holds the socket any more.
+    A request is a JSON object ("environment", "folder", how many "descriptors") that comes with
+    stdin, stdout, stderr, the file for stacks, a pipe on which to tell what becomes of the process,
+    and namespaces in the order in which they are to be entered. The server ends when nobody holds
+    the socket any more.
     """
     import socket
 
@@ -2508,11 +2510,17 @@ def serve_forks(number: int, user_site: str) -> None:
         message, descriptors, _, _ = socket.recv_fds(connection, 1 << 20, 64)
         if not message:
             os._exit(0)
-        if len(descriptors) > 5 and os.fork() == 0:
-            connection.close()
-            enter(descriptors[5:], descriptors[4])
-            become_worker(json.loads(message), descriptors[:4])
-            return
+        request = json.loads(message)
+        if len(descriptors) == request["descriptors"]:
+            try:
+                child = os.fork()
+            except OSError:  # the worker will be started from nothing
+                child = -1
+            if child == 0:
+                connection.close()
+                enter(descriptors[5:], descriptors[4])
+                become_worker(request, descriptors[:4])
+                return
         for descriptor in descriptors:
             os.close(descriptor)
 
@@ -2563,7 +2571,24 @@ def become_worker(request: Header, descriptors: Sequence[int]) -> None:
     numbers = sys.modules.get("numpy.random")
     if numbers is not None:  # `random` does that by itself
         numbers.seed()
-    del sys.argv[1:]
+    # multiprocessing runs this file again, under the name by which it is found here
+    sys.argv[:] = [os.path.join(request["folder"], "worker.py")]
+    sys.modules["__main__"].__file__ = sys.argv[0]
+
+
+#: keyctl(2) by processor, which the C library has no function for, and its request to join a
+#: session keyring of one's own
+KEYCTL, JOIN_SESSION_KEYRING = {"x86_64": 250, "aarch64": 219}, 1
+
+
+def leave_keyring() -> None:
+    """Takes a keyring of its own: that of the session holds keys of the judge's, and would outlast
+    this process."""
+    number = KEYCTL.get(platform.machine())
+    if number is not None:
+        with contextlib.suppress(OSError, AttributeError):
+            zero = ctypes.c_long(0)
+            ctypes.CDLL(None).syscall(ctypes.c_long(number), JOIN_SESSION_KEYRING, zero)
 
 
 def take_over_streams() -> tuple[Channel, int]:

@@ -256,6 +256,8 @@ class Doctor:
         """A piece that asks the candidate: its own adapter in the place of a definition."""
 
         def call(**keywords: Any) -> Array:
+            if any(callable(value) for value in keywords.values()):
+                raise ValueError("a function cannot be sent")
             like = next(value for value in keywords.values() if isinstance(value, Array))
             arguments = {name: _numbers(value) for name, value in keywords.items()}
             reply = self.caller.call(Call(function=part.function, arguments=arguments))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
+from conformance.candidate.messages import NOT_ASKED
 from conformance.errors import ExitCode
 from conformance.report.failures import Failure
 from conformance.report.figures import listed
@@ -76,7 +77,8 @@ def _mend(verdict: Verdict, deciding: Sequence[Failure]) -> NextStep:
         return NextStep(f"Implement {listed(absent)}.")
     if not deciding:
         return NextStep("Write yourself what the section on the rules of the course names.")
-    shown = deciding[0].shown
+    asked = [f for f in deciding if not f.shown.message.startswith(NOT_ASKED)]
+    shown = (asked or deciding)[0].shown
     replay = shown.details.replay if shown.details else None
     what = f"{shown.requirement} in {shown.component}"
     return NextStep(

@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,62 @@ def test_how_it_ended(code: str, words: str, make: Callable[[], Worker]) -> None
     assert (reply.outcome, reply.message) == (Outcome.CRASHED, words)
     assert is_forked(worker)
     assert look(worker, "result = 3") == 3
+
+
+@pytest.mark.usefixtures("inherited")
+def test_a_process_that_it_starts_finds_the_file_it_was_started_from(
+    make: Callable[[], Worker],
+) -> None:
+    code = "import os, sys\nm = sys.modules['__main__'].__file__\n"
+    worker = make()
+    assert look(worker, code + "result = [os.path.exists(m), sys.argv == [m]]") == [True, True]
+    worker._forks = False
+    worker._drop()
+    assert not is_forked(worker)
+    assert look(worker, code + "result = [os.path.exists(m), sys.argv == [m]]") == [True, True]
+
+
+def test_a_server_that_hangs_is_passed_over(
+    make: Callable[[], Worker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped = ForkServer.start()
+    monkeypatch.setattr(forkserver, "_inherited", stopped)
+    assert stopped.pid is not None
+    os.kill(stopped.pid, signal.SIGSTOP)
+    worker = make()
+    worker.limits = replace(worker.limits, torch_seconds=3.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Worker, "_from_nothing", patient(Worker._from_nothing))
+        assert not is_forked(worker)
+    assert look(worker, "result = 6") == 6
+    stopped.close()
+
+
+def patient(instead: Callable[[Worker], bool]) -> Callable[[Worker], bool]:
+    """The next start has the usual time again."""
+
+    def call(self: Worker) -> bool:
+        self.limits = replace(self.limits, torch_seconds=120.0)
+        return instead(self)
+
+    return call
+
+
+def test_a_program_of_the_sandbox_that_was_changed_is_renewed(make: Callable[[], Worker]) -> None:
+    worker = make()
+    if worker._sandbox.copied is None:
+        pytest.skip("the program of the sandbox is not this user's")
+    reply = worker.call(
+        Call(
+            "run_code",
+            {
+                "x": np.ones(2, dtype=np.float32),
+                "code": "import os\nos.chmod('/proc/1/exe', 0)\nos._exit(1)",
+            },
+        )
+    )
+    assert reply.outcome is Outcome.CRASHED
+    assert look(worker, "result = 7") == 7
 
 
 def test_without_the_server_they_start_from_nothing(
