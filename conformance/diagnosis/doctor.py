@@ -38,6 +38,9 @@ Where plain inputs fail already it is searched once: with them and the first fai
 EXPLAINED = (Outcome.FAILED, Outcome.RAISED)
 """Outcomes that have a cause in what the candidate computes; the others explain themselves."""
 
+AS_WELL = 4
+"""So many other wrong answers must be those to an earlier call too, before that is said."""
+
 
 @dataclass
 class Chart:
@@ -305,12 +308,19 @@ class Doctor:
         return not chart.steady[key]
 
     def _kept(self, chart: Chart, observation: Observation) -> tuple[str, ...]:
-        """Arguments of another call that explain a wrong answer."""
+        """Arguments of another call that explain a wrong answer, and as well all other ones."""
         key = id(observation.example)
         if key not in chart.kept:
             charts = [c for (name, _), c in self._charts.items() if name == chart.owner.name]
             others = [o.example for c in charts for o in c.observations]
-            chart.kept[key] = stale_arguments(chart.owner, observation, others)
+            names = stale_arguments(chart.owner, observation, others)
+            more = [
+                o for o in chart.wrong if o.wrong_value and o.example is not observation.example
+            ]
+            more = sorted(more, key=lambda o: o.size)[:AS_WELL]
+            if names and not all(stale_arguments(chart.owner, o, others) for o in more):
+                names = ()
+            chart.kept[key] = names
         return chart.kept[key]
 
     # ------------------------------------------------------------ describing

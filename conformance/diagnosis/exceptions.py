@@ -40,6 +40,10 @@ _KINDS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         lambda m: f"it unpacks a shape into {m[1]} names, so it runs for {m[1]} axes only",
     ),
     (
+        r"reshape tensor of 0 elements into shape \[.*-1",
+        "-1 in a shape cannot be worked out where another axis has length 0",
+    ),
+    (
         r"view size is not compatible",
         "`view` needs memory in order, and this input's is not; `reshape` copies where it must",
     ),

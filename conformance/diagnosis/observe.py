@@ -58,6 +58,13 @@ class Observation:
         """How many numbers the input has."""
         return size(self.example.arguments)
 
+    @property
+    def empty(self) -> bool:
+        """An array of its input has an axis of length 0."""
+        return any(
+            isinstance(a, np.ndarray) and not a.size for a in self.example.arguments.values()
+        )
+
     @cached_property
     def wrong_value(self) -> bool:
         """An answer came and its value or shape is wrong."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 
@@ -103,9 +104,24 @@ def fitting(
     """
     ordered = sorted(observations, key=lambda o: (o.raised, not o.wrong, o.size))
     found = [match(hypothesis, ordered, owner.pooled) for hypothesis in hypotheses]
-    kept = [one for one in found if one is not None]
+    kept = [one for one in found if one is not None and not _proves_nothing(one, ordered)]
     fewest = min((one.unexplained for one in kept), default=0)
     return [one for one in kept if one.unexplained == fewest]
+
+
+def _proves_nothing(one: Match, observations: Sequence[Observation]) -> bool:
+    """Whether it predicts only exceptions, on inputs without numbers, that read like others.
+
+    Much can go wrong where an axis has length 0.
+    """
+    shown = [o for o in observations if one.hypothesis.fits(o) and one.hypothesis.shows(o)]
+    if not all(o.raised and o.empty for o in shown):
+        return False
+    return not all(
+        fault.message and re.search(fault.message, o.reply.message)
+        for fault in one.hypothesis.faults
+        for o in shown
+    )
 
 
 def narrowed(

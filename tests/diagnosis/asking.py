@@ -63,17 +63,21 @@ class Candidate:
         self.context = Context(self.caller, PROFILE["quick"], golden=STORE)
         self.doctor = Doctor(self.caller, STORE)
 
-    def results(self, component: str, requirement: str = "") -> Iterator[tuple[Check, CheckResult]]:
-        """How the checks of the adapter function end, of all that a quick run asks."""
+    def results(
+        self, component: str, requirement: str = "", profile: str = "quick"
+    ) -> Iterator[tuple[Check, CheckResult]]:
+        """How the checks of the adapter function end, of all that a run of that profile asks."""
         for check in checks(component):
             if check.module or check.requirement.level is Level.MAY:
                 continue
-            if requirement in ("", check.requirement.id) and included(check.profile, "quick"):
+            if requirement in ("", check.requirement.id) and included(check.profile, profile):
                 yield check, run_check(check, self.context)
 
-    def failures(self, component: str, requirement: str = "") -> Iterator[Failure]:
+    def failures(
+        self, component: str, requirement: str = "", profile: str = "quick"
+    ) -> Iterator[Failure]:
         """The checks that are not passed, each explained before the next is run."""
-        for check, result in self.results(component, requirement):
+        for check, result in self.results(component, requirement, profile):
             if result.outcome is not Outcome.PASSED:
                 yield Failure(check, result, self.doctor.explain(check, result))
 

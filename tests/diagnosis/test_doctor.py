@@ -313,6 +313,43 @@ def test_a_gain_that_is_kept_from_the_first_call_is_told() -> None:
     assert "as if weights were that of an earlier call" in said.sentence
 
 
+def test_what_does_not_depend_on_eps_keeps_no_eps() -> None:
+    def without_eps(x: Tensor, gain: Tensor, eps: float) -> Tensor:
+        root = parts.wide(x).square().mean(-1, keepdim=True).sqrt().clamp_min(1e-30)
+        return (parts.wide(x) / root * gain).to(x.dtype)
+
+    def too_wide(x: Tensor, dim: int) -> Tensor:
+        """Off by a share of 1e-6, which only the tightest tolerances notice."""
+        return parts.softmax(x, dim) * (1 - 1e-6)
+
+    for candidate, component in (
+        (Candidate(rmsnorm=adapting.rmsnorm_by(without_eps)), "rmsnorm"),
+        (Candidate(softmax=adapting.softmax_by(too_wide)), "softmax"),
+    ):
+        for failure in candidate.failures(component):
+            said = failure.diagnosis
+            assert said is None or "earlier call" not in said.sentence, said
+
+
+def test_an_exception_for_no_sequences_is_not_blamed_on_a_part() -> None:
+    def viewed(x: Tensor, weights: Any, heads: int, *others: Any) -> Tensor:
+        return parts.self_attention(x, weights, heads, parts.Attention(), *others).reshape(
+            x.shape[0], -1, x.shape[-1]
+        )
+
+    candidate = Candidate(
+        scaled_dot_product_attention=RIGHT["scaled_dot_product_attention"],
+        **{MHA_ROPE: adapting.mha_rope_by(viewed)},
+    )
+    failures = candidate.failures(MHA_ROPE, "MHAROPE-EMPTY-BATCH", "standard")
+    said = [failure.diagnosis for failure in failures]
+    assert said
+    for one in said:
+        assert one is not None
+        assert one.fault == ""
+        assert "-1 in a shape cannot be worked out where another axis has length 0" in one.sentence
+
+
 # --- nothing to say -----------------------------------------------------------------------------
 
 
