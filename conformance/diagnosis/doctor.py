@@ -39,7 +39,7 @@ EXPLAINED = (Outcome.FAILED, Outcome.RAISED)
 """Outcomes that have a cause in what the candidate computes; the others explain themselves."""
 
 AS_WELL = 4
-"""So many other wrong answers must be those to an earlier call too, before that is said."""
+"""So many other wrong answers are looked at, whether they are those to an earlier call too."""
 
 
 @dataclass
@@ -308,7 +308,7 @@ class Doctor:
         return not chart.steady[key]
 
     def _kept(self, chart: Chart, observation: Observation) -> tuple[str, ...]:
-        """Arguments of another call that explain a wrong answer, and as well all other ones."""
+        """Arguments of another call that explain a wrong answer, where most others are like it."""
         key = id(observation.example)
         if key not in chart.kept:
             charts = [c for (name, _), c in self._charts.items() if name == chart.owner.name]
@@ -318,7 +318,8 @@ class Doctor:
                 o for o in chart.wrong if o.wrong_value and o.example is not observation.example
             ]
             more = sorted(more, key=lambda o: o.size)[:AS_WELL]
-            if names and not all(stale_arguments(chart.owner, o, others) for o in more):
+            alike = [bool(stale_arguments(chart.owner, o, others)) for o in more] if names else []
+            if 2 * sum(alike) < len(alike):
                 names = ()
             chart.kept[key] = names
         return chart.kept[key]
