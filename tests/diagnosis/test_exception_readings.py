@@ -110,6 +110,7 @@ READINGS: list[tuple[Function, str]] = [
     (unpacks_one, "into 1 names, so it runs for 1 axes only"),
     (unpacks_three_at_least, "a shape that must have 3 axes at least"),
     (lambda x: x.T.view(-1), "`view` needs memory in order"),
+    (lambda x: x[:0].reshape(0, -1, 3), "cannot be worked out where another axis has length 0"),
     (lambda x: torch.bmm(ones(2, 3, 3).double(), ones(2, 3, 3)), "a float64 and a float32 tensor"),
     (
         lambda x: torch.einsum("zab,bc->zac", ones(2, 3, 3).half(), x.T),

@@ -178,13 +178,13 @@ INNOCENT = {
     "a module of the same name as a library": (
         "silu",
         """
-        import transformers
+        import x_transformers
         def run_silu(in_features):
-            return transformers.silu(in_features)
+            return x_transformers.silu(in_features)
         """,
     ),
 }
-FILES = {"transformers.py": "import torch\n\ndef silu(x):\n    return x * torch.sigmoid(x)\n"}
+FILES = {"x_transformers.py": "import torch\n\ndef silu(x):\n    return x * torch.sigmoid(x)\n"}
 
 
 @pytest.mark.parametrize("case", INNOCENT)
