@@ -30,9 +30,6 @@ from conformance.candidate.namespaces import FURTHER, Namespaces
 from conformance.candidate.sandbox import LINUX, Sandbox, own_copy
 from conformance.candidate.scratch import Scratch
 
-STACKS = 3
-"""The descriptor under which a forked worker has the file for stacks."""
-
 
 class ForkServer:
     """The judge's side of the server. Several processes may hold the same one and ask it."""
@@ -102,11 +99,8 @@ def _libraries() -> dict[str, str]:
 def possible(sandbox_mode: str, device: str, python: Path) -> bool:
     """Whether workers that are started in this way may be forked."""
     ours = python == Path(sys.executable)
-    return LINUX and ours and device == "cpu" and sandbox_mode != "off" and bool(_bubblewrap())
-
-
-def _bubblewrap() -> str | None:
-    return shutil.which("bwrap")
+    boxed = sandbox_mode != "off" and shutil.which("bwrap") is not None
+    return LINUX and ours and device == "cpu" and boxed
 
 
 _inherited: ForkServer | None = None
@@ -128,8 +122,7 @@ def inherited() -> ForkServer | None:
 class Forked:
     """A candidate's process that a fork server has made, in a sandbox of its own."""
 
-    stacks: int | None = STACKS
-
+    stacks: int | None = worker.STACKS
     stdin: IO[bytes]
     stdout: IO[bytes]
     stderr: IO[bytes]
